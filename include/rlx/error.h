@@ -19,6 +19,7 @@ enum class ErrorCode : int {
   kDevice = 5,
   kIndex = 6,
   kInternal = 7,
+  kFile = 8,
 };
 
 /// Base of everything RLX throws. The message says what was found, what was expected and whose it
@@ -89,6 +90,12 @@ class RLX_EXPORT DeviceError : public Error {
 class RLX_EXPORT IndexError : public Error {
  public:
   explicit IndexError(std::string message) : Error(ErrorCode::kIndex, std::move(message)) {}
+};
+
+/// A file that the operating system does not let us open, read, map or write.
+class RLX_EXPORT FileError : public Error {
+ public:
+  explicit FileError(std::string message) : Error(ErrorCode::kFile, std::move(message)) {}
 };
 
 /// A defect of RLX itself.
