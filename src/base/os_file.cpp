@@ -189,6 +189,7 @@ std::vector<std::byte> read_file(const std::string& path, std::uint64_t cap) {
   if (S_ISDIR(status.st_mode)) fail(path, "is a folder, expected a file");
 
   constexpr std::size_t kChunk = std::size_t{1} << 20;
+  cap = std::min(cap, std::numeric_limits<std::uint64_t>::max() - 1);
   std::vector<std::byte> bytes;
   std::size_t used = 0;
   while (true) {
