@@ -22,7 +22,7 @@ class Json {
 
   /// `base` is where `text` begins in its file; offsets count from there.
   static Json parse(std::span<const std::byte> text, std::uint64_t base = 0);
-  static Json parse(std::string_view text) { return parse(std::as_bytes(std::span(text))); }
+  static Json parse(std::string_view text);
 
   std::uint64_t offset() const noexcept { return offset_; }
   bool is_null() const noexcept { return std::holds_alternative<std::monostate>(value_); }
@@ -53,7 +53,7 @@ class Json {
   friend class JsonBuilder;
   using Value = std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string,
                              std::vector<Json>, std::vector<Member>>;
-  Json(std::uint64_t offset, Value value) : offset_(offset), value_(std::move(value)) {}
+  Json(std::uint64_t offset, Value value);
 
   std::uint64_t offset_;
   Value value_;
@@ -64,5 +64,9 @@ struct Json::Member {
   std::uint64_t offset;  ///< of the key
   Json value;
 };
+
+// What makes or ends a Json needs Member complete, so it stands below it.
+inline Json::Json(std::uint64_t offset, Value value) : offset_(offset), value_(std::move(value)) {}
+inline Json Json::parse(std::string_view text) { return parse(std::as_bytes(std::span(text))); }
 
 }  // namespace rlx

@@ -252,7 +252,8 @@ std::string folder_of(const std::string& path) {
 
 }  // namespace
 
-Safetensors Safetensors::parse(std::span<const std::byte> file, std::shared_ptr<const void> owner) {
+Safetensors Safetensors::parse(std::span<const std::byte> file,
+                               const std::shared_ptr<const void>& owner) {
   const std::uint64_t length = header_length(file);
   const std::uint64_t data_offset = kLengthBytes + length;
   const std::span<const std::byte> data = file.subspan(data_offset);

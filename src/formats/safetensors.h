@@ -32,7 +32,8 @@ class Safetensors {
   };
 
   /// `owner` keeps `file` alive.
-  static Safetensors parse(std::span<const std::byte> file, std::shared_ptr<const void> owner);
+  static Safetensors parse(std::span<const std::byte> file,
+                           const std::shared_ptr<const void>& owner);
   /// `path` is a file, an index of shards (`….json`), or a folder with `model.safetensors` or
   /// `model.safetensors.index.json`. Shards stand beside their index; they may be links, as caches
   /// of hubs have them. A name in two shards is an error.
