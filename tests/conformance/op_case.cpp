@@ -1,0 +1,159 @@
+#include "conformance/op_case.h"
+
+#include <cmath>
+#include <limits>
+
+#include "ops/host_array.h"
+
+namespace rlx {
+namespace {
+
+double unit_roundoff(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return std::ldexp(1.0, -53);
+    case DType::f32:
+      return std::ldexp(1.0, -24);
+    case DType::f16:
+      return std::ldexp(1.0, -11);
+    case DType::bf16:
+      return std::ldexp(1.0, -8);
+    default:
+      return std::ldexp(1.0, -3);
+  }
+}
+
+// The least normal number: below it errors are absolute.
+double least_normal(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return std::numeric_limits<double>::min();
+    case DType::f32:
+    case DType::bf16:
+      return std::numeric_limits<float>::min();
+    default:
+      return std::ldexp(1.0, -14);
+  }
+}
+
+template <class F>
+Tensor filled(DType dtype, Tensor::Dims dims, F&& next) {
+  HostArray a(dtype, std::move(dims));
+  visit_numbers(a, [&](auto zero) {
+    using T = decltype(zero);
+    for (T& v : a.as<T>()) v = next(T{});
+  });
+  return a.to_tensor();
+}
+
+double largest_finite(const std::vector<double>& values) {
+  double top = 0;
+  for (const double v : values) {
+    if (std::isfinite(v)) top = std::max(top, std::fabs(v));
+  }
+  return top;
+}
+
+bool same_special(double a, double b) {
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
+  return a == b;
+}
+
+}  // namespace
+
+std::ostream& operator<<(std::ostream& out, const OpCase& c) { return out << c.name; }
+
+Tensor random_tensor(DType dtype, Tensor::Dims dims, std::uint64_t seed, double low, double high) {
+  std::mt19937_64 engine(seed);
+  std::uniform_real_distribution<double> real(low, high);
+  std::uniform_int_distribution<std::int64_t> whole(static_cast<std::int64_t>(low),
+                                                    static_cast<std::int64_t>(high));
+  return filled(dtype, std::move(dims), [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_same_v<T, std::complex<double>>) {
+      const double re = real(engine);
+      return T(re, real(engine));
+    } else if constexpr (std::is_same_v<T, double>) {
+      return real(engine);
+    } else {
+      if (dtype == DType::boolean) return static_cast<T>(engine() & 1U);
+      return static_cast<T>(whole(engine));
+    }
+  });
+}
+
+Tensor special_tensor(DType dtype, Tensor::Dims dims, std::uint64_t seed) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  const double kSpecials[] = {NAN,  kInf,  -kInf, 0.0, -0.0, least_normal(dtype) / 4,
+                              3e38, -3e38, 1e-30, 0.5, -1.5, 2.5};
+  const Tensor base = random_tensor(dtype, dims, seed);
+  if (!is_floating(dtype)) return base;
+  std::vector<double> values = doubles(base);
+  std::mt19937_64 engine(seed + 1);
+  for (double& v : values) {
+    if (engine() % 3 == 0) v = kSpecials[engine() % std::size(kSpecials)];
+  }
+  return tensor_of(dtype, std::move(dims), values);
+}
+
+Tensor tensor_of(DType dtype, Tensor::Dims dims, const std::vector<double>& values) {
+  std::size_t i = 0;
+  return filled(dtype, std::move(dims),
+                [&](auto zero) { return static_cast<decltype(zero)>(values.at(i++)); });
+}
+
+std::vector<double> doubles(const Tensor& t) {
+  const HostArray a(t);
+  std::vector<double> values(a.size());
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = a.real(i);
+  return values;
+}
+
+testing::AssertionResult agrees(const Tensor& found, const Tensor& expected, const OpCase& c,
+                                const Tensor* magnitudes) {
+  if (found.dtype() != expected.dtype() || found.dims() != expected.dims()) {
+    return testing::AssertionFailure()
+           << name(found.dtype()) << to_string(found.dims()) << ", expected "
+           << name(expected.dtype()) << to_string(expected.dims());
+  }
+  if (!is_floating(found.dtype())) {
+    if (std::ranges::equal(found.bytes(), expected.bytes())) return testing::AssertionSuccess();
+    const std::vector<double> x = doubles(found);
+    const std::vector<double> y = doubles(expected);
+    const auto at = std::ranges::mismatch(x, y).in1 - x.begin();
+    return testing::AssertionFailure()
+           << "element " << at << " is " << x[at] << ", expected " << y[at];
+  }
+  const std::vector<double> x = doubles(found);
+  const std::vector<double> y = doubles(expected);
+  const std::vector<double> sums =
+      magnitudes != nullptr ? doubles(*magnitudes) : std::vector<double>(y.size());
+  const double u = unit_roundoff(found.dtype());
+  const double u_sum = std::min(u, std::ldexp(1.0, -24));  // sums of narrow floats run in f32
+  const double top = largest_finite(y);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (same_special(x[i], y[i])) continue;
+    const double bound =
+        2 * u *
+            (c.ulps * std::max(std::fabs(y[i]), least_normal(found.dtype())) + c.scale_ulps * top) +
+        (c.terms > 0 ? (c.terms + 4) * u_sum * sums[i] : 0);
+    if (std::fabs(x[i] - y[i]) <= bound) continue;
+    return testing::AssertionFailure()
+           << "element " << i << " is " << x[i] << ", expected " << y[i] << " within " << bound;
+  }
+  return testing::AssertionSuccess();
+}
+
+NamedTensors evaluate_magnitudes(const Graph& graph, const NamedTensors& inputs) {
+  NamedTensors magnitudes;
+  for (const auto& [name, tensor] : inputs) {
+    std::vector<double> values =
+        is_floating(tensor.dtype()) ? doubles(tensor) : std::vector<double>();
+    for (double& v : values) v = std::fabs(v);
+    magnitudes[name] =
+        is_floating(tensor.dtype()) ? tensor_of(tensor.dtype(), tensor.dims(), values) : tensor;
+  }
+  return evaluate_graph(graph, magnitudes);
+}
+
+}  // namespace rlx
