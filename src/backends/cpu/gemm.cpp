@@ -1,0 +1,313 @@
+#include "backends/cpu/gemm.h"
+
+#include <algorithm>
+
+#include "backends/cpu/kernels/gemm_pack.h"
+#include "backends/cpu/kernels/gemm_tile.h"
+#include "backends/cpu/kernels/tile_epilogue.h"
+
+namespace rlx::cpu {
+namespace {
+
+constexpr std::size_t kMaxK = 1024;         // of one pass over B; longer sums go through C
+constexpr std::size_t kMaxBlockRows = 112;  // of A packed at once: 112·1024 floats stay in L2
+constexpr std::size_t kRowsToSplit = 32;    // fewer rows per thread: split the columns instead
+constexpr double kFlopPerThread = 100'000;  // about a microsecond: less is not worth a hand-off
+constexpr std::size_t kCacheLineFloats = 16;
+constexpr std::size_t kStreamAhead = 6 * 1024;  // bytes, where one tile reads a panel once
+
+std::size_t ceil_div(std::size_t a, std::size_t b) noexcept { return (a + b - 1) / b; }
+std::size_t round_up(std::size_t a, std::size_t b) noexcept { return ceil_div(a, b) * b; }
+
+struct Range {
+  std::size_t begin, end;
+  std::size_t size() const noexcept { return end - begin; }
+};
+
+/// Part `i` of `n` near-equal parts of [0, total).
+Range part_of(std::size_t total, std::size_t i, std::size_t n) noexcept {
+  return {total * i / n, total * (i + 1) / n};
+}
+
+/// How the work is cut. Nothing here changes a result.
+struct Cut {
+  std::size_t parts;        // threads
+  std::size_t row_parts;    // of one problem
+  std::size_t panel_parts;  // of one problem
+  bool by_problem;          // each thread takes whole problems
+};
+
+std::size_t useful_threads(const GemmArgs& g, int threads) noexcept {
+  const double flop = 2.0 * static_cast<double>(g.m) * static_cast<double>(g.n) *
+                      static_cast<double>(g.k + 1) * static_cast<double>(g.batch);
+  return static_cast<std::size_t>(std::clamp(flop / kFlopPerThread, 1.0, 1.0 * threads));
+}
+
+Cut cut_work(const GemmArgs& g, const PackedB& layout, int threads) noexcept {
+  const GemmKernels& kernels = gemm_kernels(layout.level);
+  const std::size_t parts = useful_threads(g, threads);
+  if (g.batch >= parts) return {parts, 1, 1, true};
+
+  // The split whose largest part has the fewest tiles; among equals the most row parts, since each
+  // thread then packs only rows of its own.
+  const std::size_t tiles = ceil_div(g.m, kernels.max_rows), panels = layout.panels();
+  Cut best = {parts, 1, parts, false};
+  std::size_t best_cost = tiles * ceil_div(panels, parts);
+  for (std::size_t rows = 2; rows <= parts && g.m >= rows * kRowsToSplit; ++rows) {
+    const std::size_t across = parts / rows;
+    const std::size_t cost = ceil_div(tiles, rows) * ceil_div(panels, across);
+    if (cost > best_cost) continue;
+    best = {rows * across, rows, across, false};
+    best_cost = cost;
+  }
+  return best;
+}
+
+/// Steps of K in one pass. A residual that is the output itself must not be overwritten by partial
+/// sums, so then all of K goes in one.
+std::size_t k_step(const GemmArgs& g) noexcept {
+  if (g.epilogue.residual == g.c) return g.k;
+  const std::size_t passes = std::max<std::size_t>(1, ceil_div(g.k, kMaxK));
+  return round_up(ceil_div(g.k, passes), 4);
+}
+
+/// Floats of scratch for the packed rows of A of one thread, with room for what packing runs over.
+std::size_t packed_a_floats(const GemmArgs& g) noexcept {
+  const std::size_t rows = std::min(g.m, kMaxBlockRows);
+  return round_up(rows * std::max(g.k, std::size_t{1}), kCacheLineFloats) + 2 * kCacheLineFloats;
+}
+
+/// Floats of scratch for a block of A converted to float32.
+std::size_t converted_a_floats(const GemmArgs& g) noexcept {
+  if (g.a_dtype == DType::f32) return 0;
+  return round_up(std::min(g.m, kMaxBlockRows) * g.k, kCacheLineFloats);
+}
+
+/// One problem as one thread sees it.
+struct Problem {
+  const GemmArgs& g;
+  const GemmKernels& kernels;
+  const PackedB& layout;
+  EpilogueFunction second_pass;  // null if there is none
+  const char* a;
+  const float* packed;
+  float* c;
+  const float* residual;
+};
+
+/// One block of rows in one pass over K.
+struct Block {
+  Range rows;
+  Range k;
+  std::size_t tiles;
+  const float* a;  // packed, tile after tile
+};
+
+const void* element(const void* base, std::size_t index, DType dtype) noexcept {
+  return static_cast<const char*>(base) + index * traits(dtype).block_bytes;
+}
+
+/// Packs the block's rows tile by tile and returns where.
+const float* pack_rows(const Problem& p, const Block& block, float* packed, float* converted) {
+  const std::size_t k = block.k.size();
+  const void* from = element(p.a, block.rows.begin * p.g.lda + block.k.begin, p.g.a_dtype);
+  std::size_t lda = p.g.lda;
+  if (p.g.a_dtype != DType::f32) {
+    convert_rows(from, p.g.a_dtype, lda, block.rows.size(), k, converted);
+    from = converted;
+    lda = k;
+  }
+  const float* a = static_cast<const float*>(from);
+  if (block.rows.size() == 1) return a;  // already [k][1]
+
+  float* to = packed;
+  for (std::size_t t = 0; t < block.tiles; ++t) {
+    const Range rows = part_of(block.rows.size(), t, block.tiles);
+    p.kernels.pack_a(a + rows.begin * lda, lda, rows.size(), k, to);
+    to += rows.size() * k;
+  }
+  return packed;
+}
+
+/// The largest tile and panel of any instruction set, in floats.
+constexpr std::size_t kMaxTileFloats = 14 * 32;
+
+/// Runs the kernel of the tile whose first output is C[row, column]. With a second pass the sums go
+/// to a buffer first, since the residual may lie where they belong.
+void multiply_tile(const Problem& p, void (*kernel)(const GemmTile&), GemmTile& tile,
+                   std::size_t row, std::size_t rows, std::size_t column, bool first) {
+  float* const c = p.c + row * p.g.ldc + column;
+  tile.partial = first ? nullptr : c;
+  tile.partial_ld = tile.out_ld = p.g.ldc;
+  tile.out = c;
+  if (!tile.last || !p.second_pass) return kernel(tile);
+
+  alignas(64) float sums[kMaxTileFloats];
+  tile.out = sums;
+  tile.out_ld = p.layout.panel;
+  kernel(tile);
+  const Epilogue& e = p.g.epilogue;
+  const float* residual = p.residual ? p.residual + row * e.residual_ld + column : nullptr;
+  p.second_pass({sums, p.layout.panel, c, p.g.ldc, residual, e.residual_ld, rows, tile.cols,
+                 e.clamp_low, e.clamp_high});
+}
+
+/// All row tiles of a block against one panel of B. Meanwhile the next panel is fetched, a share by
+/// each tile; a single tile that reads its panel only once fetches its own lines ahead instead.
+void multiply_panel(const Problem& p, const Block& block, std::size_t panel, bool fetch_next) {
+  const std::size_t width = p.layout.width(panel), k = block.k.size();
+  const std::size_t column = panel * p.layout.panel;
+  const float* b = p.packed + column * p.layout.k + block.k.begin * width;
+  const std::size_t cols = std::min(width, p.layout.n - column);
+  const std::size_t row_bytes = width * sizeof(float);
+
+  GemmTile tile = {};
+  tile.k = k;
+  tile.b = b;
+  tile.cols = cols;
+  tile.last = block.k.end == p.g.k;
+  tile.alpha = p.g.epilogue.alpha;
+  tile.bias = p.g.epilogue.bias ? p.g.epilogue.bias + column : nullptr;
+  const bool stream = block.tiles == 1;
+  if (fetch_next || stream)
+    tile.prefetch_bytes = round_up(ceil_div(4 * row_bytes, block.tiles), 64);
+  const char* next =
+      reinterpret_cast<const char*>(b) + (stream ? kStreamAhead : p.layout.k * row_bytes);
+
+  void (*const* kernels)(const GemmTile&) =
+      p.kernels.tiles + (width / p.layout.lanes - 1) * p.kernels.max_rows - 1;
+  for (std::size_t t = 0; t < block.tiles; ++t) {
+    const Range rows = part_of(block.rows.size(), t, block.tiles);
+    const std::size_t row = block.rows.begin + rows.begin;
+    tile.a = block.a + rows.begin * k;
+    tile.prefetch = next + t * (k / 4) * tile.prefetch_bytes;
+    multiply_tile(p, kernels[rows.size()], tile, row, rows.size(), column, block.k.begin == 0);
+  }
+}
+
+void multiply(const Problem& p, Range rows, Range panels, float* scratch) {
+  const std::size_t step = k_step(p.g);
+  const std::size_t blocks = ceil_div(rows.size(), kMaxBlockRows);
+  std::size_t k = 0;
+  do {  // once for K = 0: the epilogue of an empty sum
+    for (std::size_t i = 0; i < blocks; ++i) {
+      const Range part = part_of(rows.size(), i, blocks);
+      Block block = {{rows.begin + part.begin, rows.begin + part.end},
+                     {k, std::min(p.g.k, k + step)},
+                     ceil_div(part.size(), p.kernels.max_rows),
+                     nullptr};
+      block.a = pack_rows(p, block, scratch, scratch + packed_a_floats(p.g));
+      for (std::size_t panel = panels.begin; panel < panels.end; ++panel) {
+        multiply_panel(p, block, panel, panel + 1 < panels.end);
+      }
+    }
+    k += step;
+  } while (k < p.g.k);
+}
+
+Problem problem_at(const GemmArgs& g, const PackedB& layout, const float* packed,
+                   EpilogueFunction second_pass, std::size_t index) noexcept {
+  const float* residual = g.epilogue.residual;
+  return {g,
+          gemm_kernels(layout.level),
+          layout,
+          second_pass,
+          static_cast<const char*>(element(g.a, index * g.a_batch, g.a_dtype)),
+          packed,
+          g.c + index * g.c_batch,
+          residual ? residual + index * g.residual_batch : nullptr};
+}
+
+MatrixView plain_b(const GemmArgs& g, std::size_t index) noexcept {
+  MatrixView b = g.b;
+  b.data = element(b.data, index * g.b_batch, b.dtype);
+  return b;
+}
+
+std::size_t per_thread_floats(const GemmArgs& g) noexcept {
+  return packed_a_floats(g) + converted_a_floats(g);
+}
+
+/// Each thread runs whole problems, packing B for itself where that is needed.
+void run_by_problem(const GemmArgs& g, const PackedB& layout, std::size_t parts,
+                    EpilogueFunction second_pass, ThreadPool& pool) noexcept {
+  float* const scratch = static_cast<float*>(g.scratch);
+  float* const packed_here = scratch + parts * per_thread_floats(g);
+  const std::size_t packed_floats = round_up(layout.size(), kCacheLineFloats);
+  parallel_for(pool, parts, [&](std::size_t part) noexcept {
+    const Range problems = part_of(g.batch, part, parts);
+    for (std::size_t i = problems.begin; i < problems.end; ++i) {
+      const float* packed = g.packed + i * g.b_batch;
+      if (!g.packed) {
+        float* to = packed_here + part * packed_floats;
+        if (i == problems.begin || g.b_batch != 0) {
+          pack_panels(layout, plain_b(g, i), to, 0, layout.panels());
+        }
+        packed = to;
+      }
+      multiply(problem_at(g, layout, packed, second_pass, i), {0, g.m}, {0, layout.panels()},
+               scratch + part * per_thread_floats(g));
+    }
+  });
+}
+
+/// All threads share each problem.
+void run_together(const GemmArgs& g, const PackedB& layout, const Cut& cut,
+                  EpilogueFunction second_pass, ThreadPool& pool) noexcept {
+  float* const scratch = static_cast<float*>(g.scratch);
+  float* const packed_here = scratch + cut.parts * per_thread_floats(g);
+  for (std::size_t i = 0; i < g.batch; ++i) {
+    const float* packed = g.packed + i * g.b_batch;
+    if (!g.packed) {
+      if (i == 0 || g.b_batch != 0) pack_b(layout, plain_b(g, i), packed_here, pool);
+      packed = packed_here;
+    }
+    const Problem problem = problem_at(g, layout, packed, second_pass, i);
+    parallel_for(pool, cut.parts, [&](std::size_t part) noexcept {
+      multiply(problem, part_of(g.m, part / cut.panel_parts, cut.row_parts),
+               part_of(layout.panels(), part % cut.panel_parts, cut.panel_parts),
+               scratch + part * per_thread_floats(g));
+    });
+  }
+}
+
+}  // namespace
+
+PackedB packed_b(std::size_t k, std::size_t n, CpuLevel level) noexcept {
+  const GemmKernels& kernels = gemm_kernels(level);
+  return {k, n, kernels.panel(), kernels.lanes, level};
+}
+
+void pack_b(const PackedB& layout, const MatrixView& b, float* packed, ThreadPool& pool) noexcept {
+  constexpr std::size_t kFloatsPerTask = 16 * 1024;
+  const std::size_t tasks = std::min(layout.panels(), ceil_div(layout.size(), kFloatsPerTask));
+  parallel_for(pool, tasks, [&](std::size_t task) noexcept {
+    const Range panels = part_of(layout.panels(), task, tasks);
+    pack_panels(layout, b, packed, panels.begin, panels.end);
+  });
+}
+
+std::size_t gemm_scratch_bytes(const GemmArgs& g, int threads) noexcept {
+  const auto count = static_cast<std::size_t>(std::max(1, threads));
+  std::size_t floats = count * per_thread_floats(g);
+  if (!g.packed) {
+    const std::size_t copies = std::max<std::size_t>(1, std::min(count, g.batch));
+    floats += copies * round_up(packed_b(g.k, g.n).size(), kCacheLineFloats);
+  }
+  return floats * sizeof(float);
+}
+
+void gemm(const GemmArgs& g, ThreadPool& pool) noexcept {
+  if (g.m == 0 || g.n == 0 || g.batch == 0) return;
+  const PackedB layout = g.packed ? g.layout : packed_b(g.k, g.n);
+  const EpilogueFunction second_pass =
+      needs_second_pass(g.epilogue) ? epilogue_function(g.epilogue) : nullptr;
+  const Cut cut = cut_work(g, layout, pool.threads());
+  if (cut.by_problem) {
+    run_by_problem(g, layout, cut.parts, second_pass, pool);
+  } else {
+    run_together(g, layout, cut, second_pass, pool);
+  }
+}
+
+}  // namespace rlx::cpu
