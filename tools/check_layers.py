@@ -66,7 +66,7 @@ def operator_names():
             continue
         text = path.read_text()
         structs.update(re.findall(r"\bdefine<(\w+)>", text))
-        names.update(re.findall(r'\.name = "(\w+)"', text))
+        names.update(re.findall(r'(?:\.name = |\bop\()"(\w+)"', text))
     return structs, names
 
 

@@ -71,9 +71,9 @@ class RLX_EXPORT Graph {
   Graph& operator=(Graph&&) noexcept;
 
   /// What a run is given. An extent written as a string is a symbol; -1 is not allowed.
-  Value input(std::string_view name, TensorType type);
+  Value input(std::string_view name, const TensorType& type);
   /// A weight, set once before the first run.
-  Value param(std::string_view name, TensorType type);
+  Value param(std::string_view name, const TensorType& type);
   /// A weight with its data, which the graph shares.
   Value param(std::string_view name, Tensor data);
   /// Part of the graph itself: scalars and small tables.
@@ -81,7 +81,8 @@ class RLX_EXPORT Graph {
   /// An extent as an i64 scalar.
   Value size(Dim extent);
   /// A tensor that stays between runs; zero at first unless `initial` is given.
-  Value state(std::string_view name, TensorType type, std::optional<Tensor> initial = std::nullopt);
+  Value state(std::string_view name, const TensorType& type,
+              std::optional<Tensor> initial = std::nullopt);
   /// Makes `next` the value that `state` has in the next run. All reads of this run see the old
   /// value.
   void update(Value state, Value next);

@@ -1,6 +1,9 @@
 #include "base/cpu_features.h"
 
 #include <hwy/targets.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include <algorithm>
 #include <atomic>
@@ -10,11 +13,19 @@ namespace {
 
 std::atomic<CpuLevel> forced{CpuLevel::kAvx512Vnni};
 
+#if defined(__x86_64__)
+/// `__builtin_cpu_supports` of clang 14 does not know this one.
+bool supports_f16c() noexcept {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+#endif
+
 CpuLevel detect() noexcept {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                    __builtin_cpu_supports("f16c");
+  const bool avx2 =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && supports_f16c();
   if (!avx2) return CpuLevel::kBaseline;
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&

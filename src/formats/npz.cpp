@@ -269,7 +269,7 @@ void save_npz(const std::string& path, const std::vector<std::pair<std::string, 
     add_member(zip.get(), tensors[i].first, parts[i], compression);
   }
   if (zip_close(zip.get()) != 0) fail(zip_strerror(zip.get()));
-  zip.release();
+  (void)zip.release();  // zip_close freed it
 }
 
 }  // namespace rlx

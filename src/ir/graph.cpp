@@ -74,11 +74,11 @@ Value Graph::leaf(Op op, TensorType type, std::string_view name, std::vector<Nam
   return value;
 }
 
-Value Graph::input(std::string_view name, TensorType type) {
+Value Graph::input(std::string_view name, const TensorType& type) {
   return leaf(make_op(input_def, Input{std::string(name), type}), type, name, &inputs_);
 }
 
-Value Graph::param(std::string_view name, TensorType type) {
+Value Graph::param(std::string_view name, const TensorType& type) {
   if (!type.shape.is_static()) {
     throw ShapeError(
         fmt::format("{}: a param has static extents, found {}", name, to_string(type.shape)));
@@ -101,7 +101,7 @@ Value Graph::size(Dim extent) {
   return leaf(make_op(size_def, Size{extent}), {i64, {}}, {}, nullptr);
 }
 
-Value Graph::state(std::string_view name, TensorType type, std::optional<Tensor> initial) {
+Value Graph::state(std::string_view name, const TensorType& type, std::optional<Tensor> initial) {
   const Value v = leaf(make_op(state_def, State{std::string(name), type}), type, name, &states_);
   if (initial) set_data(name, std::move(*initial));
   return v;

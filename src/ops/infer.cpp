@@ -113,6 +113,7 @@ std::int64_t normal_axis(std::int64_t axis, std::size_t rank) {
 
 std::vector<std::int64_t> normal_axes(const std::vector<std::int64_t>& axes, std::size_t rank) {
   std::vector<std::int64_t> normal;
+  normal.reserve(axes.size());
   for (const std::int64_t axis : axes) normal.push_back(normal_axis(axis, rank));
   return normal;
 }
