@@ -61,9 +61,32 @@ class Evaluator {
                    [this](const Graph& g, const std::vector<HostArray>& in) {
                      return run_subgraph(g, in, sizes_);
                    }};
-    if (node.op().def().evaluate == nullptr) throw Unsupported("has no reference evaluation");
+    if (node.op().def().evaluate == nullptr) return evaluate_decomposition(node, inputs);
     node.op().def().evaluate(node.op(), run);
     for (HostArray& y : outputs) y = HostArray(y.to_tensor());  // rounds to the dtype
+    return outputs;
+  }
+
+  // Operators that are defined by their decomposition alone.
+  static std::vector<HostArray> evaluate_decomposition(
+      const Node& node, const std::vector<const HostArray*>& inputs) {
+    if (node.op().def().decompose == nullptr) throw Unsupported("has no reference evaluation");
+    Graph graph;
+    std::vector<Value> values;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const HostArray* x = inputs[i];
+      values.push_back(x ? graph.input(fmt::format("{}", i), {x->dtype(), Shape::of(x->dims())})
+                         : Value());
+    }
+    const std::vector<Value> results = node.op().def().decompose(node.op(), values);
+    for (std::size_t i = 0; i < results.size(); ++i) graph.output(fmt::format("{}", i), results[i]);
+    Evaluator evaluator(graph, {});
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i] != nullptr) evaluator.set(values[i].node(), *inputs[i]);
+    }
+    evaluator.run(nullptr);
+    std::vector<HostArray> outputs;
+    for (const Value v : results) outputs.push_back(evaluator.value(v));
     return outputs;
   }
 

@@ -11,7 +11,9 @@
 
 namespace rlx {
 
+inline namespace v0 {
 using NamedTensors = std::map<std::string, Tensor>;
+}
 
 struct EvaluateOptions {
   DimBinding sizes;  ///< of symbols that no input determines

@@ -1,0 +1,9 @@
+#pragma once
+
+#include "runtime/backend.h"
+
+namespace rlx::cpu {
+
+Backend& backend();
+
+}  // namespace rlx::cpu

@@ -1,0 +1,51 @@
+#include "compiler/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "compiler/passes/legalise.h"
+#include "compiler/passes/remove_dead.h"
+#include "ir/verify.h"
+
+namespace rlx {
+
+std::span<const Pass> pipeline() {
+  static constexpr Pass kPasses[] = {
+      {"remove_dead", remove_dead, 0},
+      {"legalise", legalise, 0},
+  };
+  return kPasses;
+}
+
+namespace {
+
+bool is_skipped(const Pass& pass, const CompileOptions& options) {
+  return std::ranges::find(options.skip_passes, pass.name) != options.skip_passes.end();
+}
+
+void verify_after(const Pass& pass, const Graph& graph) {
+  const auto findings = verify(graph);
+  if (!findings.empty())
+    throw InternalError(fmt::format("pass {} broke the graph: {}", pass.name, findings[0]));
+}
+
+}  // namespace
+
+void run_passes(Graph& graph, const PassContext& context,
+                const std::function<void(const Pass&, const Graph&)>& after) {
+  using Clock = std::chrono::steady_clock;
+  for (const Pass& pass : pipeline()) {
+    if (pass.level > context.options.optimization || is_skipped(pass, context.options)) continue;
+    const auto start = Clock::now();
+    const bool changed = pass.run(graph, context);
+    if (changed) graph.prune();
+    const std::chrono::duration<double, std::milli> elapsed = Clock::now() - start;
+    context.report.passes.push_back({std::string(pass.name), elapsed.count(), changed});
+    if (changed) verify_after(pass, graph);
+    if (after) after(pass, graph);
+  }
+}
+
+}  // namespace rlx

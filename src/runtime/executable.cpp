@@ -1,0 +1,219 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <list>
+#include <mutex>
+#include <set>
+
+#include "compiler/pipeline.h"
+#include "ir/binding.h"
+#include "ir/node.h"
+#include "ir/verify.h"
+#include "rlx/runtime.h"
+#include "runtime/backend.h"
+
+namespace rlx {
+
+/// What Contexts share: the program and its plans.
+class ExecutableState {
+ public:
+  std::shared_ptr<const Graph> graph;
+  std::shared_ptr<Program> program;
+  CompileReport report;
+  std::vector<Executable::Port> inputs, outputs;
+  std::set<std::string> missing_params;
+  int compilations = 0;
+
+  /// The plan for these sizes, from the cache of the last few or new. Thread-safe.
+  std::shared_ptr<const BoundProgram> plan_for(const DimBinding& sizes) {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::int64_t> key;
+    for (const auto& [symbol, size] : sizes.entries()) key.push_back(size);
+    for (auto at = plans_.begin(); at != plans_.end(); ++at) {
+      if (at->first != key) continue;
+      plans_.splice(plans_.begin(), plans_, at);
+      return plans_.front().second;
+    }
+    plans_.emplace_front(std::move(key), program->bind(sizes));
+    if (plans_.size() > kMaxPlans) plans_.pop_back();
+    return plans_.front().second;
+  }
+
+ private:
+  static constexpr std::size_t kMaxPlans = 16;
+  std::mutex mutex_;
+  std::list<std::pair<std::vector<std::int64_t>, std::shared_ptr<const BoundProgram>>> plans_;
+};
+
+class ContextState {
+ public:
+  std::shared_ptr<ExecutableState> executable;
+  std::unique_ptr<DeviceContext> device;
+};
+
+/// What a `Bound` holds: a plan, the inputs, and views of the outputs.
+struct Binding {
+  std::shared_ptr<const BoundProgram> plan;
+  std::vector<Tensor> inputs;
+  std::vector<std::pair<std::string, Tensor>> outputs;
+};
+
+inline namespace v0 {
+
+// ---------------------------------------------------------------- compile
+
+namespace {
+
+std::vector<Executable::Port> ports_of(const std::vector<Graph::Named>& list) {
+  std::vector<Executable::Port> ports;
+  for (const auto& named : list) ports.push_back({named.name, named.value.type()});
+  return ports;
+}
+
+void require_valid(const Graph& graph) {
+  const auto findings = verify(graph);
+  if (!findings.empty())
+    throw InvalidArgument(fmt::format("the graph is not valid: {}", fmt::join(findings, "; ")));
+}
+
+// Hands the graph's own weights to the program one by one, so that no more than one exists twice.
+void load_params(Graph& graph, ExecutableState& state) {
+  std::vector<std::string> names;
+  for (const auto& param : graph.params()) names.push_back(param.name);
+  for (const std::string& name : names) {
+    const Tensor* data = graph.data_of(name);
+    if (data == nullptr) {
+      state.missing_params.insert(name);
+      continue;
+    }
+    state.program->set_param(name, *data);
+    graph.drop_data(name);
+  }
+}
+
+}  // namespace
+
+Executable compile(Graph graph, const CompileOptions& options) {
+  require_valid(graph);
+  auto state = std::make_shared<ExecutableState>();
+  state->inputs = ports_of(graph.inputs());
+  state->outputs = ports_of(graph.outputs());
+  Backend& backend = backend_for(options.device);
+  state->report.device = options.device;
+  run_passes(graph, {backend, options, state->report});
+  auto shared = std::make_shared<Graph>(std::move(graph));
+  state->graph = shared;
+  state->program = backend.build(shared, options, state->report);
+  load_params(*shared, *state);
+  state->report.param_bytes = state->program->param_bytes();
+  state->compilations = 1;
+  return Executable(std::move(state));
+}
+
+Executable::Executable(std::shared_ptr<ExecutableState> state) : state_(std::move(state)) {}
+Executable::Executable(Executable&&) noexcept = default;
+Executable& Executable::operator=(Executable&&) noexcept = default;
+Executable::~Executable() = default;
+
+void Executable::set_param(std::string_view name, Tensor value) {
+  for (const auto& param : state_->graph->params()) {
+    if (param.name != name) continue;
+    const TensorType found{value.dtype(), Shape::of(value.dims())};
+    if (found != param.value.type()) {
+      throw ShapeError(fmt::format("param {} is {}, found {}", name, to_string(param.value.type()),
+                                   to_string(found)));
+    }
+    state_->program->set_param(name, value);
+    state_->missing_params.erase(std::string(name));
+    state_->report.param_bytes = state_->program->param_bytes();
+    return;
+  }
+  throw InvalidArgument(fmt::format("there is no param {}", name));
+}
+
+const std::vector<Executable::Port>& Executable::inputs() const { return state_->inputs; }
+const std::vector<Executable::Port>& Executable::outputs() const { return state_->outputs; }
+const CompileReport& Executable::report() const { return state_->report; }
+int Executable::compilations() const { return state_->compilations; }
+std::string Executable::text() const { return to_string(*state_->graph); }
+
+// ---------------------------------------------------------------- context
+
+Context::Context(const Executable& executable) : state_(std::make_unique<ContextState>()) {
+  if (!executable.state_->missing_params.empty()) {
+    throw InvalidArgument(
+        fmt::format("params without data: {}", fmt::join(executable.state_->missing_params, ", ")));
+  }
+  state_->executable = executable.state_;
+  state_->device = executable.state_->program->make_context();
+}
+
+Context::Context(Context&&) noexcept = default;
+Context& Context::operator=(Context&&) noexcept = default;
+Context::~Context() = default;
+
+Bound Context::bind(const NamedTensors& inputs) {
+  const ExecutableState& exe = *state_->executable;
+  std::map<std::string, Tensor::Dims> dims;
+  for (const auto& [name, tensor] : inputs) dims[name] = tensor.dims();
+  const DimBinding sizes = bind_sizes(*exe.graph, dims);
+  auto binding = std::make_shared<Binding>();
+  for (const auto& port : exe.inputs) {
+    const Tensor& tensor = inputs.at(port.name);
+    if (tensor.dtype() != port.type.dtype) {
+      throw InvalidArgument(fmt::format("input {} is {}, expected {}", port.name,
+                                        name(tensor.dtype()), name(port.type.dtype)));
+    }
+    binding->inputs.push_back(tensor);
+  }
+  binding->plan = state_->executable->plan_for(sizes);
+  state_->device->prepare(*binding->plan);
+  for (std::size_t i = 0; i < exe.outputs.size(); ++i) {
+    binding->outputs.emplace_back(exe.outputs[i].name, state_->device->output(*binding->plan, i));
+  }
+  return {state_.get(), std::move(binding)};
+}
+
+NamedTensors Context::run(const NamedTensors& inputs) {
+  Bound bound = bind(inputs);
+  bound.run();
+  NamedTensors results;
+  for (const auto& port : state_->executable->outputs) {
+    const Tensor& view = bound.output(port.name);
+    Tensor copy(view.dtype(), view.dims());
+    std::ranges::copy(view.bytes(), copy.bytes_mutable().begin());
+    results[port.name] = std::move(copy);
+  }
+  return results;
+}
+
+Tensor Context::state(std::string_view name) const { return state_->device->state(name); }
+void Context::set_state(std::string_view name, const Tensor& value) {
+  state_->device->set_state(name, value);
+}
+void Context::reset() { state_->device->reset(); }
+
+// ---------------------------------------------------------------- bound
+
+Bound::Bound(ContextState* context, std::shared_ptr<Binding> binding)
+    : context_(context), binding_(std::move(binding)) {}
+
+void Bound::run() { context_->device->run(*binding_->plan, binding_->inputs, nullptr); }
+
+std::vector<StepTime> Bound::profile() {
+  std::vector<StepTime> times;
+  context_->device->run(*binding_->plan, binding_->inputs, &times);
+  return times;
+}
+
+const Tensor& Bound::output(std::string_view name) const {
+  for (const auto& [known, tensor] : binding_->outputs) {
+    if (known == name) return tensor;
+  }
+  throw InvalidArgument(fmt::format("there is no output {}", name));
+}
+
+std::size_t Bound::arena_bytes() const { return binding_->plan->arena_bytes(); }
+
+}  // namespace v0
+}  // namespace rlx
