@@ -46,11 +46,20 @@ class RLX_EXPORT Value {
   std::uint32_t index_ = 0;
 };
 
-/// Two extents that must be equal whenever the graph runs; checked when sizes are bound.
+/// A relation of two extents that must hold whenever the graph runs; checked when sizes are bound.
 struct DimConstraint {
+  enum class Relation : std::uint8_t { equal, less_equal };
+
   Dim left, right;
   std::string node;  ///< whose
   std::string what;  ///< "inner dimensions", "broadcast of axis 1", …
+  Relation relation = Relation::equal;
+
+  bool holds(const DimBinding& sizes) const {
+    const std::int64_t a = left.evaluate(sizes);
+    const std::int64_t b = right.evaluate(sizes);
+    return relation == Relation::equal ? a == b : a <= b;
+  }
 };
 
 /// A computation: nodes, named inputs, params, states and outputs. Shapes and dtypes are inferred
@@ -111,6 +120,9 @@ class RLX_EXPORT Graph {
   /// Records that two extents are equal whenever the graph runs. Throws `ShapeError` if they never
   /// are.
   void require_equal(Dim left, Dim right, std::string_view node, std::string_view what);
+  /// Records that `left` is at most `right` whenever the graph runs. Throws `ShapeError` if it
+  /// never is; records nothing if it always is.
+  void require_at_most(Dim left, Dim right, std::string_view node, std::string_view what);
 
   /// Nodes that outputs and updates depend on, and all inputs; each after what it reads, in an
   /// order that depends on the graph alone.

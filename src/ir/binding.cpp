@@ -40,6 +40,12 @@ void check_extents(const std::string& input, const Shape& shape, const Tensor::D
   }
 }
 
+// "2*n = 8"; a constant stands alone.
+std::string with_value(Dim d, const DimBinding& sizes) {
+  if (d.is_constant()) return d.to_string();
+  return fmt::format("{} = {}", d.to_string(), d.evaluate(sizes));
+}
+
 }  // namespace
 
 DimBinding bind_sizes(const Graph& graph, const std::map<std::string, Tensor::Dims>& dims,
@@ -69,11 +75,12 @@ DimBinding bind_sizes(const Graph& graph, const std::map<std::string, Tensor::Di
 
 void check_constraints(const Graph& graph, const DimBinding& sizes) {
   for (const DimConstraint& c : graph.constraints()) {
-    const std::int64_t left = c.left.evaluate(sizes);
-    const std::int64_t right = c.right.evaluate(sizes);
-    if (left == right) continue;
-    throw ShapeError(fmt::format("{}: {}: {} = {} and {} = {} differ", c.node, c.what,
-                                 c.left.to_string(), left, c.right.to_string(), right));
+    if (c.holds(sizes)) continue;
+    const std::string left = with_value(c.left, sizes);
+    const std::string right = with_value(c.right, sizes);
+    throw ShapeError(c.relation == DimConstraint::Relation::equal
+                         ? fmt::format("{}: {}: {} and {} differ", c.node, c.what, left, right)
+                         : fmt::format("{}: {}: {} is more than {}", c.node, c.what, left, right));
   }
 }
 

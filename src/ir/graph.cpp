@@ -219,10 +219,26 @@ void Graph::require_equal(Dim left, Dim right, std::string_view node, std::strin
         fmt::format("{}: {} and {} differ", what, left.to_string(), right.to_string()));
   }
   const auto known = [&](const DimConstraint& c) {
-    return (c.left == left && c.right == right) || (c.left == right && c.right == left);
+    return c.relation == DimConstraint::Relation::equal &&
+           ((c.left == left && c.right == right) || (c.left == right && c.right == left));
   };
   if (std::any_of(constraints_.begin(), constraints_.end(), known)) return;
   constraints_.push_back({left, right, std::string(node), std::string(what)});
+}
+
+void Graph::require_at_most(Dim left, Dim right, std::string_view node, std::string_view what) {
+  const Dim excess = left - right;
+  if (excess.upper_bound() <= 0) return;
+  if (excess.lower_bound() > 0) {
+    throw ShapeError(
+        fmt::format("{}: {} is more than {}", what, left.to_string(), right.to_string()));
+  }
+  constexpr auto kRelation = DimConstraint::Relation::less_equal;
+  const auto known = [&](const DimConstraint& c) {
+    return c.relation == kRelation && c.left == left && c.right == right;
+  };
+  if (std::any_of(constraints_.begin(), constraints_.end(), known)) return;
+  constraints_.push_back({left, right, std::string(node), std::string(what), kRelation});
 }
 
 std::vector<Node*> Graph::topological_order() const {

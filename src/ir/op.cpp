@@ -36,6 +36,10 @@ Dim InferArgs::same(Dim a, Dim b, std::string_view what) {
   return b.complexity() < a.complexity() ? b : a;
 }
 
+void InferArgs::at_most(Dim a, Dim b, std::string_view what) {
+  graph_.require_at_most(a, b, node_, what);
+}
+
 std::uint64_t Op::hash() const {
   return hash_mix(hash_bytes(def_->name.data(), def_->name.size(), 7),
                   def_->attributes->hash(attributes_.get()));

@@ -58,6 +58,8 @@ class InferArgs {
   /// Records that two extents are equal at run time and returns the simpler one. Throws
   /// `ShapeError` if they cannot be.
   Dim same(Dim a, Dim b, std::string_view what);
+  /// Records that `a` is at most `b` at run time. Throws `ShapeError` if it cannot be.
+  void at_most(Dim a, Dim b, std::string_view what);
 
  private:
   Graph& graph_;

@@ -203,11 +203,17 @@ class GraphReader {
   }
 
   void constraint() {
-    const Dim left = Dim::parse(in_.until("="));
-    in_.expect("==");
+    const Dim left = Dim::parse(in_.until("=<"));
+    const bool equal = in_.accept("==");
+    if (!equal) in_.expect("<=");
     const Dim right = Dim::parse(in_.until("\""));
     const std::string node = in_.quoted();
-    graph_.require_equal(left, right, node, in_.quoted());
+    const std::string what = in_.quoted();
+    if (equal) {
+      graph_.require_equal(left, right, node, what);
+    } else {
+      graph_.require_at_most(left, right, node, what);
+    }
   }
 
   std::uint64_t id() {
@@ -312,8 +318,9 @@ class GraphWriter {
     ++out_.indent;
     for (Node* node : graph_.topological_order()) write_node(*node);
     for (const DimConstraint& c : graph_.constraints()) {
-      line(fmt::format("require {} == {} {} {}", c.left.to_string(), c.right.to_string(),
-                       quote(c.node), quote(c.what)));
+      line(fmt::format("require {} {} {} {} {}", c.left.to_string(),
+                       c.relation == DimConstraint::Relation::equal ? "==" : "<=",
+                       c.right.to_string(), quote(c.node), quote(c.what)));
     }
     for (const auto& o : graph_.outputs())
       line(fmt::format("output {} = {}", quote(o.name), id(o.value)));

@@ -5,6 +5,7 @@
 
 #include "ir/leaves.h"
 #include "ops/elementwise.h"
+#include "ops/movement.h"
 #include "ops/reduce.h"
 #include "ops/softmax.h"
 
@@ -12,8 +13,9 @@ namespace rlx {
 namespace {
 
 constexpr const OpDef* kOps[] = {
-    &input_def, &param_def,  &state_def,   &constant_def,    &size_def,
-    &cast_def,  &reduce_def, &softmax_def, &log_softmax_def,
+    &input_def,  &param_def,   &state_def,       &constant_def, &size_def,      &cast_def,
+    &reduce_def, &softmax_def, &log_softmax_def, &reshape_def,  &transpose_def, &broadcast_def,
+    &slice_def,  &pad_def,     &concat_def,      &iota_def,
 };
 
 std::vector<const OpDef*> sorted_ops() {

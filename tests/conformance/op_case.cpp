@@ -1,5 +1,7 @@
 #include "conformance/op_case.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <limits>
 
@@ -11,8 +13,10 @@ namespace {
 double unit_roundoff(DType dtype) {
   switch (dtype) {
     case DType::f64:
+    case DType::c128:
       return std::ldexp(1.0, -53);
     case DType::f32:
+    case DType::c64:
       return std::ldexp(1.0, -24);
     case DType::f16:
       return std::ldexp(1.0, -11);
@@ -63,6 +67,38 @@ bool same_special(double a, double b) {
 
 std::ostream& operator<<(std::ostream& out, const OpCase& c) { return out << c.name; }
 
+OpCase op_case(std::string name, const std::vector<Tensor>& inputs, OpBuilder build) {
+  OpCase c{.name = std::move(name), .build = {}, .inputs = {}};
+  std::vector<TensorType> types;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    types.push_back({inputs[i].dtype(), Shape::of(inputs[i].dims())});
+    c.inputs[fmt::format("x{}", i)] = inputs[i];
+  }
+  c.build = [types = std::move(types), build = std::move(build)](Graph& g) {
+    std::vector<Value> values;
+    for (std::size_t i = 0; i < types.size(); ++i)
+      values.push_back(g.input(fmt::format("x{}", i), types[i]));
+    g.output("y", build(values));
+  };
+  return c;
+}
+
+Tensor evaluated(const std::vector<Tensor>& inputs, const OpBuilder& build) {
+  const OpCase c = op_case("", inputs, build);
+  Graph g;
+  c.build(g);
+  return evaluate_graph(g, c.inputs).at("y");
+}
+
+std::string error_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
 Tensor random_tensor(DType dtype, Tensor::Dims dims, std::uint64_t seed, double low, double high) {
   std::mt19937_64 engine(seed);
   std::uniform_real_distribution<double> real(low, high);
@@ -104,6 +140,12 @@ Tensor tensor_of(DType dtype, Tensor::Dims dims, const std::vector<double>& valu
 
 std::vector<double> doubles(const Tensor& t) {
   const HostArray a(t);
+  if (is_complex(t.dtype())) {
+    std::vector<double> parts;
+    for (const std::complex<double> z : a.as<std::complex<double>>())
+      parts.insert(parts.end(), {z.real(), z.imag()});
+    return parts;
+  }
   std::vector<double> values(a.size());
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = a.real(i);
   return values;
@@ -116,7 +158,11 @@ testing::AssertionResult agrees(const Tensor& found, const Tensor& expected, con
            << name(found.dtype()) << to_string(found.dims()) << ", expected "
            << name(expected.dtype()) << to_string(expected.dims());
   }
-  if (!is_floating(found.dtype())) {
+  if (found.dtype() == DType::string) {
+    if (std::ranges::equal(found.strings(), expected.strings())) return testing::AssertionSuccess();
+    return testing::AssertionFailure() << "strings differ";
+  }
+  if (!is_floating(found.dtype()) && !is_complex(found.dtype())) {
     if (std::ranges::equal(found.bytes(), expected.bytes())) return testing::AssertionSuccess();
     const std::vector<double> x = doubles(found);
     const std::vector<double> y = doubles(expected);

@@ -34,6 +34,15 @@ class OpConformance : public testing::TestWithParam<OpCase> {};
 
 inline std::string case_name(const testing::TestParamInfo<OpCase>& info) { return info.param.name; }
 
+/// What an operator makes of its inputs.
+using OpBuilder = std::function<Value(const std::vector<Value>&)>;
+/// A case of inputs x0, x1, … with the extents of `inputs`, and one output y.
+OpCase op_case(std::string name, const std::vector<Tensor>& inputs, OpBuilder build);
+/// The reference's result, without a case.
+Tensor evaluated(const std::vector<Tensor>& inputs, const OpBuilder& build);
+/// What the error that `f` throws says; empty if it throws none.
+std::string error_of(const std::function<void()>& f);
+
 /// Uniform in [low, high], rounded to the dtype; integers include both ends. bool: even odds. Never
 /// strings or blocks.
 Tensor random_tensor(DType dtype, Tensor::Dims dims, std::uint64_t seed, double low = -2,
@@ -44,7 +53,7 @@ Tensor special_tensor(DType dtype, Tensor::Dims dims, std::uint64_t seed);
 
 /// Tensor of any real dtype from doubles, rounded to it.
 Tensor tensor_of(DType dtype, Tensor::Dims dims, const std::vector<double>& values);
-/// Elements as doubles.
+/// Elements as doubles; real and imaginary parts in turn of complex ones.
 std::vector<double> doubles(const Tensor& t);
 
 /// Whether `found` is `expected` within the case's bounds: NaN matches NaN, infinities their sign,
