@@ -1,6 +1,7 @@
 #include "backends/cpu/gemm.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "backends/cpu/kernels/gemm_pack.h"
 #include "backends/cpu/kernels/gemm_tile.h"
@@ -10,7 +11,8 @@ namespace rlx::cpu {
 namespace {
 
 constexpr std::size_t kMaxK = 1024;         // of one pass over B; longer sums go through C
-constexpr std::size_t kMaxBlockRows = 112;  // of A packed at once: 112·1024 floats stay in L2
+constexpr std::size_t kMaxBlockRows = 112;  // of A used at once: 112·1024 floats stay in L2
+constexpr std::size_t kMaxTileRows = 14, kMaxTileFloats = 14 * 32;  // of any instruction set
 constexpr std::size_t kRowsToSplit = 32;    // fewer rows per thread: split the columns instead
 constexpr double kFlopPerThread = 100'000;  // about a microsecond: less is not worth a hand-off
 constexpr std::size_t kCacheLineFloats = 16;
@@ -71,16 +73,29 @@ std::size_t k_step(const GemmArgs& g) noexcept {
   return round_up(ceil_div(g.k, passes), 4);
 }
 
-/// Floats of scratch for the packed rows of A of one thread, with room for what packing runs over.
-std::size_t packed_a_floats(const GemmArgs& g) noexcept {
-  const std::size_t rows = std::min(g.m, kMaxBlockRows);
-  return round_up(rows * std::max(g.k, std::size_t{1}), kCacheLineFloats) + 2 * kCacheLineFloats;
+/// Whether rows this far apart fall into so few sets of a 12-way L1 cache (4 KiB a way) that the
+/// rows of a tile push each other out.
+bool rows_collide(std::size_t stride_bytes) noexcept {
+  constexpr std::size_t kWay = 4096, kRowsPerSet = 8;
+  const std::size_t distinct = kWay / std::gcd(stride_bytes, kWay);
+  return distinct * kRowsPerSet < kMaxTileRows;
 }
 
-/// Floats of scratch for a block of A converted to float32.
-std::size_t converted_a_floats(const GemmArgs& g) noexcept {
-  if (g.a_dtype == DType::f32) return 0;
-  return round_up(std::min(g.m, kMaxBlockRows) * g.k, kCacheLineFloats);
+/// Whether blocks of A are copied before use: to become float32, or to lie apart.
+bool copies_a(const GemmArgs& g) noexcept {
+  return g.a_dtype != DType::f32 || (g.m > 1 && rows_collide(g.lda * sizeof(float)));
+}
+
+/// Row stride of copied A, in floats: a line more than a multiple of 128 bytes spreads rows over
+/// all sets.
+std::size_t copy_stride(std::size_t k) noexcept {
+  return round_up(k, 2 * kCacheLineFloats) + kCacheLineFloats;
+}
+
+/// Floats of scratch for a copied block of A.
+std::size_t a_floats(const GemmArgs& g) noexcept {
+  if (!copies_a(g)) return 0;
+  return std::min(g.m, kMaxBlockRows) * copy_stride(k_step(g));
 }
 
 /// One problem as one thread sees it.
@@ -100,42 +115,29 @@ struct Block {
   Range rows;
   Range k;
   std::size_t tiles;
-  const float* a;  // packed, tile after tile
+  const float* a;  // element [rows.begin, k.begin]
+  std::size_t lda;
 };
 
 const void* element(const void* base, std::size_t index, DType dtype) noexcept {
   return static_cast<const char*>(base) + index * traits(dtype).block_bytes;
 }
 
-/// Packs the block's rows tile by tile and returns where.
-const float* pack_rows(const Problem& p, const Block& block, float* packed, float* converted) {
-  const std::size_t k = block.k.size();
+/// Lets the block read A where it is, or a copy in `scratch`.
+void bring_rows(const Problem& p, Block& block, float* scratch) {
   const void* from = element(p.a, block.rows.begin * p.g.lda + block.k.begin, p.g.a_dtype);
-  std::size_t lda = p.g.lda;
-  if (p.g.a_dtype != DType::f32) {
-    convert_rows(from, p.g.a_dtype, lda, block.rows.size(), k, converted);
-    from = converted;
-    lda = k;
-  }
-  const float* a = static_cast<const float*>(from);
-  if (block.rows.size() == 1) return a;  // already [k][1]
-
-  float* to = packed;
-  for (std::size_t t = 0; t < block.tiles; ++t) {
-    const Range rows = part_of(block.rows.size(), t, block.tiles);
-    p.kernels.pack_a(a + rows.begin * lda, lda, rows.size(), k, to);
-    to += rows.size() * k;
-  }
-  return packed;
+  block.a = static_cast<const float*>(from);
+  block.lda = p.g.lda;
+  if (!copies_a(p.g)) return;
+  block.a = scratch;
+  block.lda = copy_stride(k_step(p.g));
+  copy_rows({from, p.g.lda, 1, p.g.a_dtype}, block.rows.size(), block.k.size(), scratch, block.lda);
 }
-
-/// The largest tile and panel of any instruction set, in floats.
-constexpr std::size_t kMaxTileFloats = 14 * 32;
 
 /// Runs the kernel of the tile whose first output is C[row, column]. With a second pass the sums go
 /// to a buffer first, since the residual may lie where they belong.
-void multiply_tile(const Problem& p, void (*kernel)(const GemmTile&), GemmTile& tile,
-                   std::size_t row, std::size_t rows, std::size_t column, bool first) {
+void multiply_tile(const Problem& p, GemmTileFunction kernel, GemmTile& tile, std::size_t row,
+                   std::size_t rows, std::size_t column, bool first) {
   float* const c = p.c + row * p.g.ldc + column;
   tile.partial = first ? nullptr : c;
   tile.partial_ld = tile.out_ld = p.g.ldc;
@@ -144,44 +146,74 @@ void multiply_tile(const Problem& p, void (*kernel)(const GemmTile&), GemmTile& 
 
   alignas(64) float sums[kMaxTileFloats];
   tile.out = sums;
-  tile.out_ld = p.layout.panel;
+  tile.out_ld = round_up(tile.cols, p.layout.lanes);
   kernel(tile);
   const Epilogue& e = p.g.epilogue;
   const float* residual = p.residual ? p.residual + row * e.residual_ld + column : nullptr;
-  p.second_pass({sums, p.layout.panel, c, p.g.ldc, residual, e.residual_ld, rows, tile.cols,
+  p.second_pass({sums, tile.out_ld, c, p.g.ldc, residual, e.residual_ld, rows, tile.cols,
                  e.clamp_low, e.clamp_high});
 }
 
-/// All row tiles of a block against one panel of B. Meanwhile the next panel is fetched, a share by
-/// each tile; a single tile that reads its panel only once fetches its own lines ahead instead.
-void multiply_panel(const Problem& p, const Block& block, std::size_t panel, bool fetch_next) {
-  const std::size_t width = p.layout.width(panel), k = block.k.size();
+/// What the tiles of a block over `panels` panels from `panel` on have in common.
+GemmTile tile_of(const Problem& p, const Block& block, std::size_t panel, std::size_t panels) {
   const std::size_t column = panel * p.layout.panel;
-  const float* b = p.packed + column * p.layout.k + block.k.begin * width;
-  const std::size_t cols = std::min(width, p.layout.n - column);
-  const std::size_t row_bytes = width * sizeof(float);
-
   GemmTile tile = {};
-  tile.k = k;
-  tile.b = b;
-  tile.cols = cols;
+  tile.k = block.k.size();
+  tile.b = p.packed + column * p.layout.k + block.k.begin * p.layout.width(panel);
+  tile.panel_stride = p.layout.panel * p.layout.k;
+  tile.cols = std::min(panels * p.layout.panel, p.layout.n - column);
   tile.last = block.k.end == p.g.k;
   tile.alpha = p.g.epilogue.alpha;
   tile.bias = p.g.epilogue.bias ? p.g.epilogue.bias + column : nullptr;
-  const bool stream = block.tiles == 1;
-  if (fetch_next || stream)
-    tile.prefetch_bytes = round_up(ceil_div(4 * row_bytes, block.tiles), 64);
-  const char* next =
-      reinterpret_cast<const char*>(b) + (stream ? kStreamAhead : p.layout.k * row_bytes);
+  return tile;
+}
 
-  void (*const* kernels)(const GemmTile&) =
-      p.kernels.tiles + (width / p.layout.lanes - 1) * p.kernels.max_rows - 1;
+/// All row tiles of a block against one panel of B. Meanwhile the next panel is fetched, a share by
+/// each tile.
+void multiply_panel(const Problem& p, const Block& block, std::size_t panel, bool fetch_next) {
+  const std::size_t width = p.layout.width(panel);
+  const std::size_t row_bytes = width * sizeof(float);
+  GemmTile tile = tile_of(p, block, panel, 1);
+  if (fetch_next) tile.prefetch_bytes = round_up(ceil_div(4 * row_bytes, block.tiles), 64);
+  const char* next = reinterpret_cast<const char*>(tile.b) + p.layout.k * row_bytes;
+  const GemmTileFunction* kernels =
+      p.kernels.tiles + (width / p.layout.lanes - 1) * p.kernels.max_rows;
   for (std::size_t t = 0; t < block.tiles; ++t) {
     const Range rows = part_of(block.rows.size(), t, block.tiles);
-    const std::size_t row = block.rows.begin + rows.begin;
-    tile.a = block.a + rows.begin * k;
-    tile.prefetch = next + t * (k / 4) * tile.prefetch_bytes;
-    multiply_tile(p, kernels[rows.size()], tile, row, rows.size(), column, block.k.begin == 0);
+    tile.a = block.a + rows.begin * block.lda;
+    tile.lda = block.lda;
+    tile.prefetch = next + t * (block.k.size() / 4) * tile.prefetch_bytes;
+    multiply_tile(p, kernels[rows.size() - 1], tile, block.rows.begin + rows.begin, rows.size(),
+                  panel * p.layout.panel, block.k.begin == 0);
+  }
+}
+
+/// A block that is one tile reads B only once, so it fetches its own lines ahead. Few rows take
+/// several panels at once.
+void stream_panels(const Problem& p, const Block& block, Range panels) {
+  const std::size_t rows = block.rows.size(), whole = p.layout.n / p.layout.panel;
+  for (std::size_t panel = panels.begin; panel < panels.end;) {
+    const std::size_t width = p.layout.width(panel);
+    const std::size_t wide = panels_at_once(rows);
+    const bool several = wide > 1 && panel + wide <= std::min(panels.end, whole);
+    const GemmTileFunction* kernels =
+        several ? p.kernels.wide_tiles
+                : p.kernels.tiles + (width / p.layout.lanes - 1) * p.kernels.max_rows;
+    GemmTile tile = tile_of(p, block, panel, several ? wide : 1);
+    tile.a = block.a;
+    tile.lda = block.lda;
+    tile.prefetch = reinterpret_cast<const char*>(tile.b) + kStreamAhead;
+    tile.prefetch_bytes = 4 * width * sizeof(float);
+    multiply_tile(p, kernels[rows - 1], tile, block.rows.begin, rows, panel * p.layout.panel,
+                  block.k.begin == 0);
+    panel += several ? wide : 1;
+  }
+}
+
+void multiply_block(const Problem& p, const Block& block, Range panels) {
+  if (block.tiles == 1) return stream_panels(p, block, panels);
+  for (std::size_t panel = panels.begin; panel < panels.end; ++panel) {
+    multiply_panel(p, block, panel, panel + 1 < panels.end);
   }
 }
 
@@ -195,11 +227,10 @@ void multiply(const Problem& p, Range rows, Range panels, float* scratch) {
       Block block = {{rows.begin + part.begin, rows.begin + part.end},
                      {k, std::min(p.g.k, k + step)},
                      ceil_div(part.size(), p.kernels.max_rows),
-                     nullptr};
-      block.a = pack_rows(p, block, scratch, scratch + packed_a_floats(p.g));
-      for (std::size_t panel = panels.begin; panel < panels.end; ++panel) {
-        multiply_panel(p, block, panel, panel + 1 < panels.end);
-      }
+                     nullptr,
+                     0};
+      bring_rows(p, block, scratch);
+      multiply_block(p, block, panels);
     }
     k += step;
   } while (k < p.g.k);
@@ -224,15 +255,11 @@ MatrixView plain_b(const GemmArgs& g, std::size_t index) noexcept {
   return b;
 }
 
-std::size_t per_thread_floats(const GemmArgs& g) noexcept {
-  return packed_a_floats(g) + converted_a_floats(g);
-}
-
 /// Each thread runs whole problems, packing B for itself where that is needed.
 void run_by_problem(const GemmArgs& g, const PackedB& layout, std::size_t parts,
                     EpilogueFunction second_pass, ThreadPool& pool) noexcept {
   float* const scratch = static_cast<float*>(g.scratch);
-  float* const packed_here = scratch + parts * per_thread_floats(g);
+  float* const packed_here = scratch + parts * a_floats(g);
   const std::size_t packed_floats = round_up(layout.size(), kCacheLineFloats);
   parallel_for(pool, parts, [&](std::size_t part) noexcept {
     const Range problems = part_of(g.batch, part, parts);
@@ -246,7 +273,7 @@ void run_by_problem(const GemmArgs& g, const PackedB& layout, std::size_t parts,
         packed = to;
       }
       multiply(problem_at(g, layout, packed, second_pass, i), {0, g.m}, {0, layout.panels()},
-               scratch + part * per_thread_floats(g));
+               scratch + part * a_floats(g));
     }
   });
 }
@@ -255,7 +282,7 @@ void run_by_problem(const GemmArgs& g, const PackedB& layout, std::size_t parts,
 void run_together(const GemmArgs& g, const PackedB& layout, const Cut& cut,
                   EpilogueFunction second_pass, ThreadPool& pool) noexcept {
   float* const scratch = static_cast<float*>(g.scratch);
-  float* const packed_here = scratch + cut.parts * per_thread_floats(g);
+  float* const packed_here = scratch + cut.parts * a_floats(g);
   for (std::size_t i = 0; i < g.batch; ++i) {
     const float* packed = g.packed + i * g.b_batch;
     if (!g.packed) {
@@ -266,7 +293,7 @@ void run_together(const GemmArgs& g, const PackedB& layout, const Cut& cut,
     parallel_for(pool, cut.parts, [&](std::size_t part) noexcept {
       multiply(problem, part_of(g.m, part / cut.panel_parts, cut.row_parts),
                part_of(layout.panels(), part % cut.panel_parts, cut.panel_parts),
-               scratch + part * per_thread_floats(g));
+               scratch + part * a_floats(g));
     });
   }
 }
@@ -289,7 +316,7 @@ void pack_b(const PackedB& layout, const MatrixView& b, float* packed, ThreadPoo
 
 std::size_t gemm_scratch_bytes(const GemmArgs& g, int threads) noexcept {
   const auto count = static_cast<std::size_t>(std::max(1, threads));
-  std::size_t floats = count * per_thread_floats(g);
+  std::size_t floats = count * a_floats(g);
   if (!g.packed) {
     const std::size_t copies = std::max<std::size_t>(1, std::min(count, g.batch));
     floats += copies * round_up(packed_b(g.k, g.n).size(), kCacheLineFloats);

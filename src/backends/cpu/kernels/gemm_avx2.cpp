@@ -27,7 +27,6 @@ struct Simd {
   static void store(float* p, V v) { _mm256_storeu_ps(p, v); }
   static void store_n(float* p, V v, std::size_t n) { _mm256_maskstore_ps(p, mask(n), v); }
   static V fma(V a, V b, V c) { return _mm256_fmadd_ps(a, b, c); }
-  static void transpose(V (&v)[8]);
 
  private:
   static __m256i mask(std::size_t n) {
@@ -35,26 +34,6 @@ struct Simd {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), lane);
   }
 };
-
-void Simd::transpose(V (&v)[8]) {
-  V t[8];
-  for (int i = 0; i < 8; i += 2) {
-    t[i] = _mm256_unpacklo_ps(v[i], v[i + 1]);
-    t[i + 1] = _mm256_unpackhi_ps(v[i], v[i + 1]);
-  }
-  for (int i = 0; i < 8; i += 4) {
-    for (int j = 0; j < 2; ++j) {
-      const __m256d a = _mm256_castps_pd(t[i + j]), b = _mm256_castps_pd(t[i + j + 2]);
-      v[i + 2 * j] = _mm256_castpd_ps(_mm256_unpacklo_pd(a, b));
-      v[i + 2 * j + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(a, b));
-    }
-  }
-  for (int c = 0; c < 4; ++c) {
-    const V low = v[c], high = v[4 + c];
-    v[c] = _mm256_permute2f128_ps(low, high, 0x20);
-    v[4 + c] = _mm256_permute2f128_ps(low, high, 0x31);
-  }
-}
 
 #include "backends/cpu/kernels/gemm_tile-inl.h"
 
@@ -70,8 +49,8 @@ void Simd::transpose(V (&v)[8]) {
 namespace rlx::cpu {
 
 constinit const GemmKernels kGemmAvx2 = {avx2::Simd::kMaxRows, avx2::Simd::kLanes,
-                                         avx2::Simd::kVectors, avx2::kTileTable.tiles,
-                                         avx2::pack_a};
+                                         avx2::Simd::kVectors, avx2::kTable.tiles,
+                                         avx2::kTable.wide_tiles};
 
 }  // namespace rlx::cpu
 #endif

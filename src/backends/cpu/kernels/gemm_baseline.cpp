@@ -24,15 +24,6 @@ struct Simd {
   static void store(float* p, V v) { store_n(p, v, 4); }
   static void store_n(float* p, V v, std::size_t n) { std::memcpy(p, &v, n * sizeof(float)); }
   static V fma(V a, V b, V c) { return a * b + c; }
-  static void transpose(V (&v)[4]) {
-    for (int i = 0; i < 4; ++i) {
-      for (int j = i + 1; j < 4; ++j) {
-        const float above = v[i][j];
-        v[i][j] = v[j][i];
-        v[j][i] = above;
-      }
-    }
-  }
 };
 
 #include "backends/cpu/kernels/gemm_tile-inl.h"
@@ -41,8 +32,8 @@ struct Simd {
 }  // namespace baseline
 
 constinit const GemmKernels kGemmBaseline = {baseline::Simd::kMaxRows, baseline::Simd::kLanes,
-                                             baseline::Simd::kVectors, baseline::kTileTable.tiles,
-                                             baseline::pack_a};
+                                             baseline::Simd::kVectors, baseline::kTable.tiles,
+                                             baseline::kTable.wide_tiles};
 
 const GemmKernels& gemm_kernels([[maybe_unused]] CpuLevel level) noexcept {
 #if defined(__x86_64__)

@@ -22,6 +22,14 @@ const float* as_floats(const char* from, DType dtype, std::size_t count, float* 
   return buffer;
 }
 
+void copy_floats(const char* from, DType dtype, std::size_t count, float* to) noexcept {
+  if (dtype == DType::f32) {
+    std::memcpy(to, from, count * sizeof(float));
+  } else {
+    convert_to_float(from, dtype, count, to);
+  }
+}
+
 /// One panel of B, columns [n, n + cols), padded to `width`.
 struct Panel {
   std::size_t n;
@@ -33,12 +41,7 @@ struct Panel {
 void pack_rows_of_b(const MatrixView& b, std::size_t k, const Panel& panel) noexcept {
   for (std::size_t i = 0; i < k; ++i) {
     float* to = panel.packed + i * panel.width;
-    const char* from = at(b, i, panel.n);
-    if (b.dtype == DType::f32) {
-      std::memcpy(to, from, panel.cols * sizeof(float));
-    } else {
-      convert_to_float(from, b.dtype, panel.cols, to);
-    }
+    copy_floats(at(b, i, panel.n), b.dtype, panel.cols, to);
     std::fill(to + panel.cols, to + panel.width, 0.0F);
   }
 }
@@ -114,13 +117,9 @@ void pack_panels(const PackedB& layout, const MatrixView& b, float* packed, std:
   }
 }
 
-void convert_rows(const void* from, DType dtype, std::size_t ld, std::size_t rows, std::size_t cols,
-                  float* to) noexcept {
-  const auto* base = static_cast<const char*>(from);
-  const std::size_t row_bytes = ld * traits(dtype).block_bytes;
-  for (std::size_t r = 0; r < rows; ++r) {
-    convert_to_float(base + r * row_bytes, dtype, cols, to + r * cols);
-  }
+void copy_rows(const MatrixView& from, std::size_t rows, std::size_t cols, float* to,
+               std::size_t ld) noexcept {
+  for (std::size_t r = 0; r < rows; ++r) copy_floats(at(from, r, 0), from.dtype, cols, to + r * ld);
 }
 
 }  // namespace rlx::cpu

@@ -10,8 +10,8 @@ namespace rlx::cpu {
 void pack_panels(const PackedB& layout, const MatrixView& b, float* packed, std::size_t begin,
                  std::size_t end) noexcept;
 
-/// Converts [rows, cols] of bf16 or f16, rows `ld` elements apart, to contiguous float32.
-void convert_rows(const void* from, DType dtype, std::size_t ld, std::size_t rows, std::size_t cols,
-                  float* to) noexcept;
+/// Copies [rows, cols] of `from`, whose rows are contiguous, to float32 rows `ld` floats apart.
+void copy_rows(const MatrixView& from, std::size_t rows, std::size_t cols, float* to,
+               std::size_t ld) noexcept;
 
 }  // namespace rlx::cpu
