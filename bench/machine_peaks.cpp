@@ -81,7 +81,7 @@ void read_all(const char* p, std::size_t bytes) {
 double fma_peak(ThreadPool& pool) {
   const auto threads = static_cast<std::size_t>(pool.threads());
   double best = 0;
-  for (int run = 0; run < 40; ++run) {
+  for (int run = 0; run < 12; ++run) {
     std::atomic<double> flop = 0;
     const auto start = Clock::now();
     parallel_for(pool, threads, [&](std::size_t) noexcept { flop = run_fma(); });
@@ -96,7 +96,7 @@ double read_bandwidth(ThreadPool& pool, const void* from, std::size_t bytes) {
   if (share == 0) return 0;
   const std::size_t repeats = std::max<std::size_t>(1, (8 << 20) / share);
   double best = 0;
-  for (int run = 0; run < 40; ++run) {
+  for (int run = 0; run < 12; ++run) {
     const auto start = Clock::now();
     parallel_for(pool, threads, [&](std::size_t t) noexcept {
       for (std::size_t r = 0; r < repeats; ++r) {

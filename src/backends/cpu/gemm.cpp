@@ -16,7 +16,7 @@ constexpr std::size_t kMaxTileRows = 14, kMaxTileFloats = 14 * 32;  // of any in
 constexpr std::size_t kRowsToSplit = 32;    // fewer rows per thread: split the columns instead
 constexpr double kFlopPerThread = 100'000;  // about a microsecond: less is not worth a hand-off
 constexpr std::size_t kCacheLineFloats = 16;
-constexpr std::size_t kStreamAhead = 6 * 1024;  // bytes, where one tile reads a panel once
+constexpr std::size_t kStreamAhead = 4 * 1024;  // bytes, where one tile reads a panel once
 
 std::size_t ceil_div(std::size_t a, std::size_t b) noexcept { return (a + b - 1) / b; }
 std::size_t round_up(std::size_t a, std::size_t b) noexcept { return ceil_div(a, b) * b; }
@@ -189,7 +189,7 @@ void multiply_panel(const Problem& p, const Block& block, std::size_t panel, boo
 }
 
 /// A block that is one tile reads B only once, so it fetches its own lines ahead. Few rows take
-/// several panels at once.
+/// several panels at once, which the hardware follows by itself.
 void stream_panels(const Problem& p, const Block& block, Range panels) {
   const std::size_t rows = block.rows.size(), whole = p.layout.n / p.layout.panel;
   for (std::size_t panel = panels.begin; panel < panels.end;) {
@@ -203,7 +203,7 @@ void stream_panels(const Problem& p, const Block& block, Range panels) {
     tile.a = block.a;
     tile.lda = block.lda;
     tile.prefetch = reinterpret_cast<const char*>(tile.b) + kStreamAhead;
-    tile.prefetch_bytes = 4 * width * sizeof(float);
+    tile.prefetch_bytes = wide > 1 ? 0 : 4 * width * sizeof(float);
     multiply_tile(p, kernels[rows - 1], tile, block.rows.begin, rows, panel * p.layout.panel,
                   block.k.begin == 0);
     panel += several ? wide : 1;
