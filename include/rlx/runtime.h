@@ -27,14 +27,14 @@ struct CompileOptions {
   /// documented tolerance.
   int optimization = 2;
   /// Sizes of symbols that are the same in every run; also decide predicates on shapes.
-  DimBinding dims;
+  DimBinding dims = {};
   /// Threads of a run; 0: as many as the process may use.
   int threads = 0;
   /// Keeps subnormal numbers, which are flushed to zero otherwise (a run can be 50 times slower
   /// with them).
   bool keep_denormals = false;
   /// Names of passes to leave out.
-  std::vector<std::string> skip_passes;
+  std::vector<std::string> skip_passes = {};
 };
 
 /// What one node became.
