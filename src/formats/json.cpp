@@ -173,8 +173,18 @@ class JsonBuilder {
   std::vector<Key> keys_;  ///< of each open value, the last key
 };
 
+Json::Json(std::uint64_t offset, Value value) : offset_(offset), value_(std::move(value)) {}
+
 Json Json::parse(std::span<const std::byte> text, std::uint64_t base) {
   return JsonBuilder({reinterpret_cast<const char*>(text.data()), text.size()}, base).build();
+}
+
+Json Json::parse(std::string_view text) { return parse(std::as_bytes(std::span(text))); }
+
+bool Json::is_null() const noexcept { return std::holds_alternative<std::monostate>(value_); }
+bool Json::is_string() const noexcept { return std::holds_alternative<std::string>(value_); }
+bool Json::is_object() const noexcept {
+  return std::holds_alternative<std::vector<Member>>(value_);
 }
 
 std::string Json::found() const {

@@ -25,9 +25,9 @@ class Json {
   static Json parse(std::string_view text);
 
   std::uint64_t offset() const noexcept { return offset_; }
-  bool is_null() const noexcept { return std::holds_alternative<std::monostate>(value_); }
-  bool is_string() const noexcept { return std::holds_alternative<std::string>(value_); }
-  bool is_object() const noexcept { return std::holds_alternative<std::vector<Member>>(value_); }
+  bool is_null() const noexcept;
+  bool is_string() const noexcept;
+  bool is_object() const noexcept;
 
   bool boolean(std::string_view what) const;
   /// A number without fraction and exponent that fits.

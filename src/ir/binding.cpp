@@ -51,7 +51,7 @@ std::string with_value(Dim d, const DimBinding& sizes) {
 DimBinding bind_sizes(const Graph& graph, const std::map<std::string, Tensor::Dims>& dims,
                       const DimBinding& preset) {
   for (const auto& [name, extents] : dims) {
-    const auto is_it = [&](const Graph::Named& input) { return input.name == name; };
+    const auto is_it = [&, &name = name](const Graph::Named& input) { return input.name == name; };
     if (std::any_of(graph.inputs().begin(), graph.inputs().end(), is_it)) continue;
     std::string known;
     for (const auto& input : graph.inputs()) known += (known.empty() ? "" : ", ") + input.name;
