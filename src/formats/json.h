@@ -53,6 +53,7 @@ class Json {
   friend class JsonBuilder;
   using Value = std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string,
                              std::vector<Json>, std::vector<Member>>;
+  // Defined in the .cpp, like all that makes or ends a Json: Member is complete only there.
   Json(std::uint64_t offset, Value value);
 
   std::uint64_t offset_;
@@ -64,9 +65,5 @@ struct Json::Member {
   std::uint64_t offset;  ///< of the key
   Json value;
 };
-
-// What makes or ends a Json needs Member complete, so it stands below it.
-inline Json::Json(std::uint64_t offset, Value value) : offset_(offset), value_(std::move(value)) {}
-inline Json Json::parse(std::string_view text) { return parse(std::as_bytes(std::span(text))); }
 
 }  // namespace rlx
