@@ -4,19 +4,26 @@
 #include <vector>
 
 #include "ir/leaves.h"
+#include "ops/attention.h"
+#include "ops/conv.h"
+#include "ops/dot_general.h"
 #include "ops/elementwise.h"
 #include "ops/movement.h"
+#include "ops/norm.h"
 #include "ops/reduce.h"
 #include "ops/softmax.h"
 
 namespace rlx {
 namespace {
 
+// clang-format off: one a line, so that changes do not meet
 constexpr const OpDef* kOps[] = {
-    &input_def,  &param_def,   &state_def,       &constant_def, &size_def,      &cast_def,
-    &reduce_def, &softmax_def, &log_softmax_def, &reshape_def,  &transpose_def, &broadcast_def,
-    &slice_def,  &pad_def,     &concat_def,      &iota_def,
+    &attention_def,   &batch_norm_def,  &broadcast_def,  &cast_def,    &concat_def, &constant_def,
+    &conv_def,        &dot_general_def, &group_norm_def, &input_def,   &iota_def,   &layer_norm_def,
+    &log_softmax_def, &pad_def,         &param_def,      &pool_def,    &reduce_def, &reshape_def,
+    &rms_norm_def,    &size_def,        &slice_def,      &softmax_def, &state_def,  &transpose_def,
 };
+// clang-format on
 
 std::vector<const OpDef*> sorted_ops() {
   std::vector<const OpDef*> ops(std::begin(kOps), std::end(kOps));
