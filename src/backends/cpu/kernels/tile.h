@@ -38,9 +38,14 @@ TileFunction tile_function(const OpDef& op, DType tile) noexcept;
 /// a·b + c rounded twice, as `mul` and `add` do one after the other; f32 and f64, else null.
 TileFunction tile_mul_add(DType tile) noexcept;
 
-/// `cast` from a tile dtype to any dtype but strings and blocks; the result is in
-/// tile_dtype(to) and rounded to `to`.
-TileFunction tile_cast(DType from, DType to) noexcept;
+/// How `cast` from a tile dtype to a dtype but strings and blocks runs: one function, or two with a
+/// tile of `between` in the middle. The result is in tile_dtype(to), rounded to `to`.
+struct TileCast {
+  TileFunction first = nullptr;
+  DType between = DType::f32;
+  TileFunction second = nullptr;
+};
+TileCast tile_cast(DType from, DType to) noexcept;
 
 /// Rounds a tile to a dtype narrower than its tile dtype, floats to nearest even and integers
 /// modulo 2^bits; null where there is nothing to round.

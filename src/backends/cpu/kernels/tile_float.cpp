@@ -259,9 +259,7 @@ HWY_EXPORT(mul_add_row);
 TileFunction float_tile(const OpDef& op, DType tile) noexcept {
   return HWY_DYNAMIC_DISPATCH(float_row)(op, tile);
 }
-TileFunction tile_mul_add(DType tile) noexcept {
-  return HWY_DYNAMIC_DISPATCH(mul_add_row)(tile);
-}
+TileFunction tile_mul_add(DType tile) noexcept { return HWY_DYNAMIC_DISPATCH(mul_add_row)(tile); }
 
 }  // namespace rlx::cpu
 #endif

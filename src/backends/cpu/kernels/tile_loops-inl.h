@@ -87,7 +87,8 @@ void map3(const TileArgs& t) {
     hn::StoreU(F()(d, a.load(d, i), b.load(d, i), c.load(d, i)), d, to + i);
   if (i < t.count) {
     const std::size_t rest = t.count - i;
-    const auto y = F()(d, a.load_rest(d, i, rest), b.load_rest(d, i, rest), c.load_rest(d, i, rest));
+    const auto y =
+        F()(d, a.load_rest(d, i, rest), b.load_rest(d, i, rest), c.load_rest(d, i, rest));
     store_rest(d, y, to + i, rest);
   }
 }

@@ -20,12 +20,12 @@ namespace hn = hwy::HWY_NAMESPACE;
 namespace {
 
 // Functors from functions of vectors: RLX_VECTOR_FUNCTION(Exp, exp) makes `Exp` call exp(d, x).
-#define RLX_VECTOR_FUNCTION(Name, function)   \
-  struct Name {                               \
-    template <class D, class... V>            \
+#define RLX_VECTOR_FUNCTION(Name, function)         \
+  struct Name {                                     \
+    template <class D, class... V>                  \
     HWY_INLINE auto operator()(D d, V... x) const { \
-      return function(d, x...);               \
-    }                                         \
+      return function(d, x...);                     \
+    }                                               \
   };
 
 RLX_VECTOR_FUNCTION(Exp, exp)
@@ -164,34 +164,20 @@ struct LibraryRow {
   TileFunction function;
 };
 constexpr LibraryRow kLibraryRows[] = {
-    {&exp_def, each1<std::exp>},
-    {&expm1_def, each1<std::expm1>},
-    {&log_def, each1<std::log>},
-    {&log1p_def, each1<std::log1p>},
-    {&sin_def, each1<std::sin>},
-    {&cos_def, each1<std::cos>},
-    {&tan_def, each1<std::tan>},
-    {&asin_def, each1<std::asin>},
-    {&acos_def, each1<std::acos>},
-    {&atan_def, each1<std::atan>},
-    {&sinh_def, each1<std::sinh>},
-    {&cosh_def, each1<std::cosh>},
-    {&tanh_def, each1<std::tanh>},
-    {&asinh_def, each1<std::asinh>},
-    {&acosh_def, each1<std::acosh>},
-    {&atanh_def, each1<std::atanh>},
-    {&erf_def, each1<std::erf>},
-    {&sigmoid_def, each1<sigmoid>},
-    {&gelu_def, each1<gelu>},
-    {&gelu_tanh_def, each1<gelu_tanh>},
-    {&silu_def, each1<silu>},
-    {&softplus_def, each1<softplus_finite>},
-    {&mish_def, each1<mish>},
-    {&log_sigmoid_def, each1<log_sigmoid>},
-    {&pow_def, each2<std::pow>},
-    {&atan2_def, each2<std::atan2>},
-    {&remainder_def, each2<std::fmod>},
-    {&modulo_def, each2<modulo>},
+    {&exp_def, each1<std::exp>},        {&expm1_def, each1<std::expm1>},
+    {&log_def, each1<std::log>},        {&log1p_def, each1<std::log1p>},
+    {&sin_def, each1<std::sin>},        {&cos_def, each1<std::cos>},
+    {&tan_def, each1<std::tan>},        {&asin_def, each1<std::asin>},
+    {&acos_def, each1<std::acos>},      {&atan_def, each1<std::atan>},
+    {&sinh_def, each1<std::sinh>},      {&cosh_def, each1<std::cosh>},
+    {&tanh_def, each1<std::tanh>},      {&asinh_def, each1<std::asinh>},
+    {&acosh_def, each1<std::acosh>},    {&atanh_def, each1<std::atanh>},
+    {&erf_def, each1<std::erf>},        {&sigmoid_def, each1<sigmoid>},
+    {&gelu_def, each1<gelu>},           {&gelu_tanh_def, each1<gelu_tanh>},
+    {&silu_def, each1<silu>},           {&softplus_def, each1<softplus_finite>},
+    {&mish_def, each1<mish>},           {&log_sigmoid_def, each1<log_sigmoid>},
+    {&pow_def, each2<std::pow>},        {&atan2_def, each2<std::atan2>},
+    {&remainder_def, each2<std::fmod>}, {&modulo_def, each2<modulo>},
 };
 
 TileFunction library_row(const OpDef& op) {

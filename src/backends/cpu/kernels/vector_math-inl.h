@@ -104,8 +104,8 @@ HWY_INLINE V gelu_tanh(D d, V x) {
   return gated(d, x, sigmoid(d, hn::Mul(x, cubic)));
 }
 
-/// The upper tail of the normal distribution, for t >= 0; 0 from 6 on. Relative error 2e-6 at t = 6,
-/// 2e-7 near 0. Method: it is 2^h(t), h a polynomial.
+/// The upper tail of the normal distribution, for t >= 0; 0 from 6 on. Relative error 2e-6 at t =
+/// 6, 2e-7 near 0. Method: it is 2^h(t), h a polynomial.
 template <class D, class V>
 HWY_INLINE V normal_tail(D d, V t) {
   const hn::RebindToSigned<D> di;
@@ -137,7 +137,7 @@ HWY_INLINE V gelu_erf(D d, V x) {
 /// 2 ulp. An odd polynomial to 1, then 1 less twice the normal distribution's tail at x·√2.
 template <class D, class V>
 HWY_INLINE V erf(D d, V x) {
-  static constexpr float kOdd[] = {0.128379166F,    -0.376126256F, 0.112835823F,   -0.026853693F,
+  static constexpr float kOdd[] = {0.128379166F,  -0.376126256F,    0.112835823F,   -0.026853693F,
                                    0.0051881025F, -0.000800822097F, 7.84736342e-05F};
   const V a = hn::Abs(x), s = hn::Mul(a, a);
   const V small = hn::MulAdd(a, polynomial(d, hn::Min(s, hn::Set(d, 1.0F)), kOdd), a);

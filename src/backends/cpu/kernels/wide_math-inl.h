@@ -37,10 +37,10 @@ struct Widened {
   HWY_INLINE V operator()(D d, V a, V b) const {
     const hn::RepartitionToWide<D> dd;
     const hn::Half<D> dh;
-    const auto low = F()(dd, hn::PromoteTo(dd, hn::LowerHalf(dh, a)),
-                         hn::PromoteTo(dd, hn::LowerHalf(dh, b)));
-    const auto high = F()(dd, hn::PromoteTo(dd, hn::UpperHalf(dh, a)),
-                          hn::PromoteTo(dd, hn::UpperHalf(dh, b)));
+    const auto low =
+        F()(dd, hn::PromoteTo(dd, hn::LowerHalf(dh, a)), hn::PromoteTo(dd, hn::LowerHalf(dh, b)));
+    const auto high =
+        F()(dd, hn::PromoteTo(dd, hn::UpperHalf(dh, a)), hn::PromoteTo(dd, hn::UpperHalf(dh, b)));
     return hn::Combine(d, hn::DemoteTo(dh, high), hn::DemoteTo(dh, low));
   }
 };
@@ -78,8 +78,8 @@ HWY_INLINE V exp_parts(D d, V x, V& power) {
   const V r = hn::NegMulAdd(n, hn::Set(d, kLn2Low), hn::NegMulAdd(n, hn::Set(d, kLn2High), x));
   power = hn::BitCast(
       d, hn::ShiftLeft<52>(hn::Add(hn::BitCast(di, shifted), hn::Set(di, std::int64_t{1023}))));
-  static constexpr double kFactorials[] = {1.0,         1.0 / 2,      1.0 / 6,       1.0 / 24,
-                                           1.0 / 120,   1.0 / 720,    1.0 / 5040,    1.0 / 40320,
+  static constexpr double kFactorials[] = {1.0,          1.0 / 2,       1.0 / 6,       1.0 / 24,
+                                           1.0 / 120,    1.0 / 720,     1.0 / 5040,    1.0 / 40320,
                                            1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800};
   return hn::Mul(r, series(d, r, kFactorials));
 }
@@ -101,8 +101,8 @@ HWY_INLINE V expm1(D d, V x) {
 /// log(1 + f) + k·ln 2 by the series of 2·artanh(f/(2 + f)), |f| < 0.42.
 template <class D, class V>
 HWY_INLINE V log_parts(D d, V f, V k) {
-  static constexpr double kOdd[] = {2.0,      2.0 / 3,  2.0 / 5,  2.0 / 7,  2.0 / 9, 2.0 / 11,
-                                    2.0 / 13, 2.0 / 15, 2.0 / 17, 2.0 / 19};
+  static constexpr double kOdd[] = {2.0,      2.0 / 3,  2.0 / 5,  2.0 / 7,  2.0 / 9,
+                                    2.0 / 11, 2.0 / 13, 2.0 / 15, 2.0 / 17, 2.0 / 19};
   const V s = hn::Div(f, hn::Add(hn::Set(d, 2.0), f));
   const V log = hn::Mul(s, series(d, hn::Mul(s, s), kOdd));
   return hn::MulAdd(k, hn::Set(d, kLn2High), hn::MulAdd(k, hn::Set(d, kLn2Low), log));
@@ -253,12 +253,12 @@ HWY_INLINE void sine_parts(D d, V x, V& sine, V& cosine, hn::Vec<hn::RebindToSig
   r = hn::NegMulAdd(n, hn::Set(d, 6.07710050630396597660e-11), r);
   r = hn::NegMulAdd(n, hn::Set(d, 2.02226624879595063154e-21), r);
   quadrant = hn::BitCast(di, shifted);
-  static constexpr double kSine[] = {-1.0 / 6,        1.0 / 120,         -1.0 / 5040,
-                                     1.0 / 362880,    -1.0 / 39916800,   1.0 / 6227020800,
-                                     -1.0 / 1307674368000};
-  static constexpr double kCosine[] = {1.0,           -1.0 / 2,         1.0 / 24,
-                                       -1.0 / 720,    1.0 / 40320,      -1.0 / 3628800,
-                                       1.0 / 479001600, -1.0 / 87178291200};
+  static constexpr double kSine[] = {
+      -1.0 / 6,        1.0 / 120,        -1.0 / 5040,         1.0 / 362880,
+      -1.0 / 39916800, 1.0 / 6227020800, -1.0 / 1307674368000};
+  static constexpr double kCosine[] = {
+      1.0,         -1.0 / 2,       1.0 / 24,        -1.0 / 720,
+      1.0 / 40320, -1.0 / 3628800, 1.0 / 479001600, -1.0 / 87178291200};
   const V s = hn::Mul(r, r);
   sine = hn::MulAdd(hn::Mul(r, s), series(d, s, kSine), r);
   cosine = series(d, s, kCosine);
@@ -319,8 +319,8 @@ HWY_INLINE V tan(D d, V x) {
 template <class D, class V>
 HWY_INLINE V pow(D d, V a, V b) {
   const V size = hn::Abs(a), infinity = hn::Set(d, kInfinity), zero = hn::Zero(d);
-  const auto plain = hn::And(hn::And(hn::Gt(size, zero), hn::Lt(size, infinity)),
-                             hn::Lt(hn::Abs(b), infinity));
+  const auto plain =
+      hn::And(hn::And(hn::Gt(size, zero), hn::Lt(size, infinity)), hn::Lt(hn::Abs(b), infinity));
   if (HWY_UNLIKELY(!hn::AllTrue(d, plain))) {
     return each(d, a, b, [](double x, double y) { return std::pow(x, y); });
   }
