@@ -52,6 +52,13 @@ class OneStep : public cpu::StepBuilder {
     if (in_place) outputs_.back().at = inputs_[*in_place]->at;
   }
 
+  /// As executors decide it: the same extents, and elements of one width.
+  bool may_overwrite(std::size_t input, const TensorType& output) const {
+    const std::optional<Operand>& x = inputs_[input];
+    return x && x->dims == output.shape.evaluate(*sizes_) &&
+           traits(x->dtype).bits == traits(output.dtype).bits;
+  }
+
   Buffer scratch(std::size_t bytes) override {
     memory_.push_back(allocate(bytes));
     return {static_cast<std::uint32_t>(memory_.size() - 1), 0};
@@ -136,7 +143,7 @@ NamedTensors run_kernel(const Graph& graph, const NamedTensors& inputs, const Ke
   for (const Value value : node.inputs()) step.add_input(value_of(graph, value, inputs));
   std::optional<std::size_t> in_place;
   for (std::size_t i = 0; how.in_place && !in_place && i < node.inputs().size(); ++i) {
-    if ((kernel.in_place >> i & 1U) != 0) in_place = i;
+    if ((kernel.in_place >> i & 1U) != 0 && step.may_overwrite(i, node.type())) in_place = i;
   }
   for (std::size_t i = 0; i < node.output_count(); ++i) {
     step.add_output(node.type(i), i == 0 ? in_place : std::nullopt);

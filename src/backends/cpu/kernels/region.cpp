@@ -459,7 +459,8 @@ class ProgramBuilder {
     std::vector<Slot> sources;
     for (std::size_t i = 0; i < body_.outputs.size(); ++i)
       sources.push_back(operand(body_.outputs[i]));
-    for (std::size_t i = 0; i < body_.outputs.size(); ++i) {
+    // Output 0 comes last: it may lie over an input that another output copies.
+    for (std::size_t i = body_.outputs.size(); i-- > 0;) {
       if (written_[i]) continue;
       const DType dtype = step_.out(i).dtype;
       const Slot to = program_->outputs[i].slot;

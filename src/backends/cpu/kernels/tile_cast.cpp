@@ -3,7 +3,6 @@
 #include <limits>
 #include <type_traits>
 
-#include "backends/cpu/kernels/convert_half.h"
 #include "backends/cpu/kernels/tile.h"
 #include "ops/number_formats.h"
 
@@ -120,10 +119,13 @@ struct FromHalf {
     return std::bit_cast<float>((exponent == 0 ? small : normal) | sign);
   }
 };
-struct RoundBfloat {
-  HWY_INLINE float operator()(float x) const {
-    return std::bit_cast<float>(static_cast<std::uint32_t>(ToBfloat()(x)) << 16);
+struct FromBfloat {
+  HWY_INLINE float operator()(std::uint16_t x) const {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(x) << 16);
   }
+};
+struct RoundBfloat {
+  HWY_INLINE float operator()(float x) const { return FromBfloat()(ToBfloat()(x)); }
 };
 struct RoundHalf {
   HWY_INLINE float operator()(float x) const { return FromHalf()(ToHalf()(x)); }
@@ -222,6 +224,12 @@ TileFunction round_row(DType dtype) {
 TileFunction pack_row(DType dtype) {
   if (dtype == DType::f16) return map_blocks1<float, std::uint16_t, ToHalf>;
   if (dtype == DType::bf16) return map_blocks1<float, std::uint16_t, ToBfloat>;
+  return nullptr;
+}
+
+TileFunction unpack_row(DType dtype) {
+  if (dtype == DType::f16) return map_blocks1<std::uint16_t, float, FromHalf>;
+  if (dtype == DType::bf16) return map_blocks1<std::uint16_t, float, FromBfloat>;
   return nullptr;
 }
 
@@ -410,15 +418,6 @@ void pack_integers(const TileArgs& t) {
     set_code(t.to, i, kBits, static_cast<std::uint8_t>(element<T>(t, i)));
 }
 
-template <DType kDType>
-void unpack_sixteen(const TileArgs& t) {
-  auto* to = reinterpret_cast<float*>(t.to);
-  if (t.mask[0] != 0) return convert_to_float(t.in[0], kDType, t.count, to);
-  float value;
-  convert_to_float(t.in[0], kDType, 1, &value);
-  std::fill_n(to, t.count, value);
-}
-
 struct Packing {
   DType dtype;
   TileFunction unpack, pack;
@@ -435,8 +434,6 @@ constexpr Packing kPackings[] = {
     kFloatPacking<DType::f6e2m3>,
     kFloatPacking<DType::f6e3m2>,
     kFloatPacking<DType::f4e2m1>,
-    {DType::f16, unpack_sixteen<DType::f16>, nullptr},
-    {DType::bf16, unpack_sixteen<DType::bf16>, nullptr},
     {DType::i4, unpack_integers<std::int8_t, 4>, pack_integers<std::int8_t, 4>},
     {DType::i2, unpack_integers<std::int8_t, 2>, pack_integers<std::int8_t, 2>},
     {DType::u4, unpack_integers<std::uint8_t, 4>, pack_integers<std::uint8_t, 4>},
@@ -455,6 +452,7 @@ const Packing* packing_of(DType dtype) {
 HWY_EXPORT(cast_row);
 HWY_EXPORT(round_row);
 HWY_EXPORT(pack_row);
+HWY_EXPORT(unpack_row);
 HWY_EXPORT(copy_row);
 
 namespace {
@@ -520,6 +518,7 @@ TileFunction tile_round(DType dtype) noexcept {
 }
 
 TileFunction tile_unpack(DType dtype) noexcept {
+  if (const TileFunction f = HWY_DYNAMIC_DISPATCH(unpack_row)(dtype)) return f;
   const Packing* p = packing_of(dtype);
   return p != nullptr ? p->unpack : nullptr;
 }
