@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "backends/cpu/gemm_cut.h"
 #include "backends/cpu/kernels/gemm_pack.h"
 #include "backends/cpu/kernels/gemm_tile.h"
 #include "backends/cpu/kernels/tile_epilogue.h"
@@ -13,56 +14,12 @@ namespace {
 constexpr std::size_t kMaxK = 1024;         // of one pass over B; longer sums go through C
 constexpr std::size_t kMaxBlockRows = 112;  // of A used at once: 112·1024 floats stay in L2
 constexpr std::size_t kMaxTileRows = 14, kMaxTileFloats = 14 * 32;  // of any instruction set
-constexpr std::size_t kRowsToSplit = 32;    // fewer rows per thread: split the columns instead
-constexpr double kFlopPerThread = 100'000;  // about a microsecond: less is not worth a hand-off
 constexpr std::size_t kCacheLineFloats = 16;
 constexpr std::size_t kStreamAhead = 4 * 1024;  // bytes, where one tile reads a panel once
 
-std::size_t ceil_div(std::size_t a, std::size_t b) noexcept { return (a + b - 1) / b; }
-std::size_t round_up(std::size_t a, std::size_t b) noexcept { return ceil_div(a, b) * b; }
-
-struct Range {
-  std::size_t begin, end;
-  std::size_t size() const noexcept { return end - begin; }
-};
-
-/// Part `i` of `n` near-equal parts of [0, total).
-Range part_of(std::size_t total, std::size_t i, std::size_t n) noexcept {
-  return {total * i / n, total * (i + 1) / n};
-}
-
-/// How the work is cut. Nothing here changes a result.
-struct Cut {
-  std::size_t parts;        // threads
-  std::size_t row_parts;    // of one problem
-  std::size_t panel_parts;  // of one problem
-  bool by_problem;          // each thread takes whole problems
-};
-
-std::size_t useful_threads(const GemmArgs& g, int threads) noexcept {
-  const double flop = 2.0 * static_cast<double>(g.m) * static_cast<double>(g.n) *
-                      static_cast<double>(g.k + 1) * static_cast<double>(g.batch);
-  return static_cast<std::size_t>(std::clamp(flop / kFlopPerThread, 1.0, 1.0 * threads));
-}
-
-Cut cut_work(const GemmArgs& g, const PackedB& layout, int threads) noexcept {
-  const GemmKernels& kernels = gemm_kernels(layout.level);
-  const std::size_t parts = useful_threads(g, threads);
-  if (g.batch >= parts) return {parts, 1, 1, true};
-
-  // The split whose largest part has the fewest tiles; among equals the most row parts, since each
-  // thread then packs only rows of its own.
-  const std::size_t tiles = ceil_div(g.m, kernels.max_rows), panels = layout.panels();
-  Cut best = {parts, 1, parts, false};
-  std::size_t best_cost = tiles * ceil_div(panels, parts);
-  for (std::size_t rows = 2; rows <= parts && g.m >= rows * kRowsToSplit; ++rows) {
-    const std::size_t across = parts / rows;
-    const std::size_t cost = ceil_div(tiles, rows) * ceil_div(panels, across);
-    if (cost > best_cost) continue;
-    best = {rows * across, rows, across, false};
-    best_cost = cost;
-  }
-  return best;
+Cut cut_of(const GemmArgs& g, const PackedB& layout, int threads) noexcept {
+  const std::size_t max_rows = gemm_kernels(layout.level).max_rows;
+  return cut_work({g.batch, g.m, layout.panels(), layout.panel * (g.k + 1), max_rows}, threads);
 }
 
 /// Steps of K in one pass. A residual that is the output itself must not be overwritten by partial
@@ -92,10 +49,11 @@ std::size_t copy_stride(std::size_t k) noexcept {
   return round_up(k, 2 * kCacheLineFloats) + kCacheLineFloats;
 }
 
-/// Floats of scratch for a copied block of A.
+/// Floats of scratch for a copied block of A. Counts all of K: whether the residual is the output
+/// may not be known where scratch is planned.
 std::size_t a_floats(const GemmArgs& g) noexcept {
   if (!copies_a(g)) return 0;
-  return std::min(g.m, kMaxBlockRows) * copy_stride(k_step(g));
+  return std::min(g.m, kMaxBlockRows) * copy_stride(g.k);
 }
 
 /// One problem as one thread sees it.
@@ -291,8 +249,7 @@ void run_together(const GemmArgs& g, const PackedB& layout, const Cut& cut,
     }
     const Problem problem = problem_at(g, layout, packed, second_pass, i);
     parallel_for(pool, cut.parts, [&](std::size_t part) noexcept {
-      multiply(problem, part_of(g.m, part / cut.panel_parts, cut.row_parts),
-               part_of(layout.panels(), part % cut.panel_parts, cut.panel_parts),
+      multiply(problem, cut.rows(part, g.m), cut.panels(part, layout.panels()),
                scratch + part * a_floats(g));
     });
   }
@@ -329,7 +286,7 @@ void gemm(const GemmArgs& g, ThreadPool& pool) noexcept {
   const PackedB layout = g.packed ? g.layout : packed_b(g.k, g.n);
   const EpilogueFunction second_pass =
       needs_second_pass(g.epilogue) ? epilogue_function(g.epilogue) : nullptr;
-  const Cut cut = cut_work(g, layout, pool.threads());
+  const Cut cut = cut_of(g, layout, pool.threads());
   if (cut.by_problem) {
     run_by_problem(g, layout, cut.parts, second_pass, pool);
   } else {
