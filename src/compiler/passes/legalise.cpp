@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "compiler/views.h"
 #include "ir/leaves.h"
 
 namespace rlx {
@@ -34,8 +33,7 @@ bool legalise(Graph& graph, const PassContext& context) {
     bool decomposed = false;
     for (Node* node : graph.topological_order()) {
       std::string why;
-      if (is_leaf(*node) || is_view_candidate(*node) || context.target.claims(*node, &why))
-        continue;
+      if (is_leaf(*node) || context.target.claims(*node, &why)) continue;
       if (node->op().def().decompose != nullptr) {
         decompose_node(graph, *node);
         decomposed = true;
