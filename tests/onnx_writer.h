@@ -55,6 +55,9 @@ inline std::string attribute(std::string_view name, std::int64_t value) {
   w.add_int32(20, 2);
   return out;
 }
+inline std::string attribute(std::string_view name, int value) {
+  return attribute(name, std::int64_t{value});
+}
 inline std::string attribute(std::string_view name, float value) {
   std::string out;
   protozero::pbf_writer w(out);
@@ -147,7 +150,7 @@ inline std::string value(std::string_view name, int data_type, const Strings& di
 }
 
 struct GraphParts {
-  Strings nodes, initializers, inputs, outputs;
+  Strings nodes = {}, initializers = {}, inputs = {}, outputs = {};
 };
 inline std::string graph(const GraphParts& parts) {
   std::string out;
@@ -168,8 +171,8 @@ inline std::string opset(std::string_view domain, std::int64_t version) {
   return out;
 }
 
-inline std::string model(const std::string& graph, std::int64_t version = 17,
-                         const Strings& functions = {}) {
+inline std::string model_of(const std::string& graph, std::int64_t version = 17,
+                            const Strings& functions = {}) {
   std::string out;
   protozero::pbf_writer w(out);
   w.add_int64(1, 8);
@@ -180,7 +183,7 @@ inline std::string model(const std::string& graph, std::int64_t version = 17,
   return out;
 }
 inline std::string model(const GraphParts& parts, std::int64_t version = 17) {
-  return model(graph(parts), version);
+  return model_of(graph(parts), version);
 }
 
 }  // namespace rlx::onnx::test

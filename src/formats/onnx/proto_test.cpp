@@ -86,7 +86,7 @@ TEST(OnnxProto, NestingIsBounded) {
   for (int depth = 0; depth < 100; ++depth) {
     inner = graph({.nodes = {node("If", {"p"}, {"y"}, {graph_attribute("then_branch", inner)})}});
   }
-  EXPECT_THAT(failure(model(inner)), HasSubstr("nested deeper than 64"));
+  EXPECT_THAT(failure(model_of(inner)), HasSubstr("nested deeper than 64"));
 }
 
 TEST(OnnxProto, ALengthPastTheEndSaysWhere) {

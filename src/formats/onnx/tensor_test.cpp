@@ -139,7 +139,7 @@ TEST(OnnxTensor, WrongSizesAreFormatErrors) {
 }
 
 TEST(OnnxTensor, ExternalDataStaysInTheFolder) {
-  const TemporaryFolder folder;
+  const TemporaryFolder folder = {};
   std::filesystem::create_directory(folder / "model");
   const std::string inside = folder / "model";
   const std::vector<float> values = {7, 1, 2, 8};
