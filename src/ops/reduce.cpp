@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "ir/node.h"
+#include "ops/fold.h"
 #include "ops/host_array.h"
 #include "ops/infer.h"
 
@@ -34,59 +33,6 @@ TensorType infer(const Reduce& op, InferArgs& in) {
   }
   return {in[0].dtype, reduced_shape(in[0].shape, op.axes, op.keep_dims)};
 }
-
-namespace {
-
-template <class T>
-T lowest(DType dtype) {
-  if constexpr (std::is_same_v<T, double>) {
-    return -INFINITY;
-  } else if constexpr (std::is_signed_v<T>) {
-    return static_cast<T>(~std::uint64_t{0} << (traits(dtype).bits - 1));
-  } else {
-    return 0;
-  }
-}
-
-template <class T>
-T highest(DType dtype) {
-  if constexpr (std::is_same_v<T, double>) {
-    return INFINITY;
-  } else {
-    return static_cast<T>(~std::uint64_t{0} >>
-                          (64 - traits(dtype).bits + (std::is_signed_v<T> ? 1 : 0)));
-  }
-}
-
-template <class T>
-T identity(Reduction kind, DType dtype) {
-  if constexpr (!std::is_same_v<T, std::complex<double>>) {
-    if (kind == Reduction::max) return lowest<T>(dtype);
-    if (kind == Reduction::min) return highest<T>(dtype);
-  }
-  return kind == Reduction::prod ? T(1) : T(0);
-}
-
-template <class T>
-T combine(Reduction kind, T total, T x) {
-  if constexpr (!std::is_same_v<T, std::complex<double>>) {
-    const bool keep = [&] {
-      if constexpr (std::is_same_v<T, double>) return std::isnan(total);
-      return false;
-    }();
-    if (kind == Reduction::max) return keep || total > x ? total : x;
-    if (kind == Reduction::min) return keep || total < x ? total : x;
-  }
-  if constexpr (std::is_integral_v<T>) {
-    const auto a = static_cast<std::uint64_t>(total);
-    const auto b = static_cast<std::uint64_t>(x);
-    return static_cast<T>(kind == Reduction::prod ? a * b : a + b);
-  } else {
-    return kind == Reduction::prod ? total * x : total + x;
-  }
-}
-
-}  // namespace
 
 void evaluate(const Reduce& op, Evaluation& run) {
   const HostArray& x = run.in(0);
