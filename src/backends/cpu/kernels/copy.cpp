@@ -25,8 +25,6 @@ struct Copy {
   std::size_t parts = 1;
 };
 
-std::size_t bytes_of(const Copy& c, std::size_t elements) { return (elements * c.bits + 7) / 8; }
-
 /// Calls f(begin, end) for parts of [0, count) that begin at multiples of `unit`.
 template <class F>
 void in_parts(const Run& run, std::size_t parts, std::size_t count, std::size_t unit, F&& f) {
@@ -40,9 +38,10 @@ void in_parts(const Run& run, std::size_t parts, std::size_t count, std::size_t 
 void copy_dense(const Copy& c, const Run& run) noexcept {
   const auto* from = run.at<const std::byte>(c.from);
   auto* to = run.at<std::byte>(c.to);
-  in_parts(run, c.parts, bytes_of(c, c.size), kPartBytes, [&](std::size_t begin, std::size_t end) {
-    std::memcpy(to + begin, from + begin, end - begin);
-  });
+  in_parts(run, c.parts, stored_bytes(c.bits, c.size), kPartBytes,
+           [&](std::size_t begin, std::size_t end) {
+             std::memcpy(to + begin, from + begin, end - begin);
+           });
 }
 
 void copy_gathered(const Copy& c, const Run& run) noexcept {
@@ -192,7 +191,7 @@ void plan_copy(StepBuilder& step, const Operand& from, const Operand& to) {
             step.keep(space.strides[0]),
             static_cast<std::size_t>(space.size())};
   const auto threads = static_cast<std::size_t>(std::max(1, step.threads()));
-  copy.parts = std::clamp<std::size_t>(bytes_of(copy, copy.size) / kPartBytes, 1, threads);
+  copy.parts = std::clamp<std::size_t>(stored_bytes(copy.bits, copy.size) / kPartBytes, 1, threads);
 
   if (copy.dims.size() == 1 && copy.strides[0] == 1) return step.launch(copy_dense, copy);
   const TransposeFunction transpose = transpose_of(copy.bits);

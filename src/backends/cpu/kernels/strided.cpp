@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <numeric>
 
 #include "base/check.h"
 
@@ -54,11 +55,11 @@ void gather(const T* from, std::span<const std::int64_t> dims,
 void gather_codes(const std::byte* from, unsigned bits, std::span<const std::int64_t> dims,
                   std::span<const std::int64_t> strides, std::size_t first, std::size_t count,
                   std::byte* to) {
+  std::memset(to, 0, stored_bytes(bits, count));
   std::size_t target = 0;
   const auto copy_bit = [&](std::size_t source) {
     const bool on = ((from[source / 8] >> (source % 8)) & std::byte{1}) != std::byte{0};
-    const auto bit = std::byte{1} << (target % 8);
-    to[target / 8] = on ? to[target / 8] | bit : to[target / 8] & ~bit;
+    if (on) to[target / 8] |= std::byte{1} << (target % 8);
     ++target;
   };
   for_each_run(dims, strides, first, count, [&](std::int64_t offset, std::int64_t length) {
@@ -125,6 +126,11 @@ IndexSpace joined_space(std::span<const std::int64_t> dims,
   }
   RLX_ASSERT(space.dims.size() <= kMaxAxes);
   return space;
+}
+
+std::size_t stored_bytes(unsigned element_bits, std::size_t count) noexcept {
+  const std::size_t block = 8 / std::gcd(8U, element_bits);
+  return (count + block - 1) / block * (block * element_bits / 8);
 }
 
 void gather_strided(const std::byte* from, unsigned element_bits,

@@ -26,8 +26,12 @@ struct IndexSpace {
 IndexSpace joined_space(std::span<const std::int64_t> dims,
                         std::span<const Operand* const> operands);
 
+/// Bytes that `count` elements take: packed codes fill whole blocks, as in `byte_size`.
+std::size_t stored_bytes(unsigned element_bits, std::size_t count) noexcept;
+
 /// Copies elements [first, first + count) in row-major order of a strided array to `to`, densely.
-/// `element_bits` is 8 to 128, or less for packed codes; then `to` begins at a whole byte.
+/// `element_bits` is 8 to 128, or less for packed codes; then `to` begins at a whole block, and
+/// what is left of the last one is 0.
 void gather_strided(const std::byte* from, unsigned element_bits,
                     std::span<const std::int64_t> dims, std::span<const std::int64_t> strides,
                     std::size_t first, std::size_t count, std::byte* to) noexcept;

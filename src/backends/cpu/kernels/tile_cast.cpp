@@ -3,6 +3,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "backends/cpu/kernels/strided.h"
 #include "backends/cpu/kernels/tile.h"
 #include "ops/number_formats.h"
 
@@ -283,26 +284,30 @@ using C128 = std::complex<double>;
 
 // ---- floats of 8 bits and less, and what rounds to narrow floats from wider ones than f32
 
+/// What tiles of the dtype hold.
+template <DType kDType>
+using Held = std::conditional_t<kDType == DType::f8e8m0, double, float>;
+
 /// The codes' values.
 template <DType kDType>
-const std::array<float, 256>& values() {
-  static const std::array<float, 256> table = [] {
-    std::array<float, 256> v{};
+const std::array<Held<kDType>, 256>& values() {
+  static const std::array<Held<kDType>, 256> table = [] {
+    std::array<Held<kDType>, 256> v{};
     for (std::uint32_t code = 0; code < v.size(); ++code) {
       const unsigned bits = traits(kDType).bits;
-      v[code] = static_cast<float>(decode_float(kDType, code & ((1U << bits) - 1)));
+      v[code] = static_cast<Held<kDType>>(decode_float(kDType, code & ((1U << bits) - 1)));
     }
     return v;
   }();
   return table;
 }
 
-template <class From, DType kDType>
+template <DType kDType, class From = Held<kDType>>
 void round_codes(const TileArgs& t) {
-  auto* to = reinterpret_cast<float*>(t.to);
+  auto* to = reinterpret_cast<Held<kDType>*>(t.to);
   for (std::size_t i = 0; i < t.count; ++i) {
     const std::uint32_t code = encode_float(kDType, static_cast<double>(element<From>(t, i)));
-    to[i] = static_cast<float>(decode_float(kDType, code));
+    to[i] = static_cast<Held<kDType>>(decode_float(kDType, code));
   }
 }
 
@@ -321,25 +326,25 @@ void saturate(const TileArgs& t) {
 TileFunction round_from_f64(DType to) {
   switch (to) {
     case DType::f16:
-      return round_codes<double, DType::f16>;
+      return round_codes<DType::f16, double>;
     case DType::bf16:
-      return round_codes<double, DType::bf16>;
+      return round_codes<DType::bf16, double>;
     case DType::f8e4m3:
-      return round_codes<double, DType::f8e4m3>;
+      return round_codes<DType::f8e4m3, double>;
     case DType::f8e5m2:
-      return round_codes<double, DType::f8e5m2>;
+      return round_codes<DType::f8e5m2, double>;
     case DType::f8e4m3fnuz:
-      return round_codes<double, DType::f8e4m3fnuz>;
+      return round_codes<DType::f8e4m3fnuz, double>;
     case DType::f8e5m2fnuz:
-      return round_codes<double, DType::f8e5m2fnuz>;
+      return round_codes<DType::f8e5m2fnuz, double>;
     case DType::f8e8m0:
-      return round_codes<double, DType::f8e8m0>;
+      return round_codes<DType::f8e8m0, double>;
     case DType::f6e2m3:
-      return round_codes<double, DType::f6e2m3>;
+      return round_codes<DType::f6e2m3, double>;
     case DType::f6e3m2:
-      return round_codes<double, DType::f6e3m2>;
+      return round_codes<DType::f6e3m2, double>;
     case DType::f4e2m1:
-      return round_codes<double, DType::f4e2m1>;
+      return round_codes<DType::f4e2m1, double>;
     case DType::i4:
       return saturate<std::int8_t, 4>;
     case DType::i2:
@@ -356,21 +361,21 @@ TileFunction round_from_f64(DType to) {
 TileFunction round_small_float(DType dtype) {
   switch (dtype) {
     case DType::f8e4m3:
-      return round_codes<float, DType::f8e4m3>;
+      return round_codes<DType::f8e4m3>;
     case DType::f8e5m2:
-      return round_codes<float, DType::f8e5m2>;
+      return round_codes<DType::f8e5m2>;
     case DType::f8e4m3fnuz:
-      return round_codes<float, DType::f8e4m3fnuz>;
+      return round_codes<DType::f8e4m3fnuz>;
     case DType::f8e5m2fnuz:
-      return round_codes<float, DType::f8e5m2fnuz>;
+      return round_codes<DType::f8e5m2fnuz>;
     case DType::f8e8m0:
-      return round_codes<float, DType::f8e8m0>;
+      return round_codes<DType::f8e8m0>;
     case DType::f6e2m3:
-      return round_codes<float, DType::f6e2m3>;
+      return round_codes<DType::f6e2m3>;
     case DType::f6e3m2:
-      return round_codes<float, DType::f6e3m2>;
+      return round_codes<DType::f6e3m2>;
     case DType::f4e2m1:
-      return round_codes<float, DType::f4e2m1>;
+      return round_codes<DType::f4e2m1>;
     default:
       return nullptr;
   }
@@ -384,12 +389,15 @@ std::uint32_t code_at(const std::byte* bytes, std::size_t i, unsigned bits) {
   if (at % 8 + bits > 8) word |= std::to_integer<std::uint32_t>(bytes[at / 8 + 1]) << 8;
   return (word >> (at % 8)) & ((1U << bits) - 1);
 }
+/// Into bytes that were zero.
 void set_code(std::byte* bytes, std::size_t i, unsigned bits, std::uint32_t code) {
-  for (unsigned b = 0; b < bits; ++b) {
-    const std::size_t at = i * bits + b;
-    const auto bit = static_cast<std::byte>(1U << (at % 8));
-    bytes[at / 8] = (code >> b & 1U) != 0 ? bytes[at / 8] | bit : bytes[at / 8] & ~bit;
-  }
+  const std::size_t at = i * bits;
+  const std::uint32_t word = (code & ((1U << bits) - 1)) << (at % 8);
+  bytes[at / 8] |= static_cast<std::byte>(word);
+  if (at % 8 + bits > 8) bytes[at / 8 + 1] |= static_cast<std::byte>(word >> 8);
+}
+void clear_codes(const TileArgs& t, unsigned bits) {
+  std::memset(t.to, 0, stored_bytes(bits, t.count));
 }
 
 template <DType kDType>
@@ -397,13 +405,14 @@ void unpack_floats(const TileArgs& t) {
   const unsigned bits = traits(kDType).bits;
   const auto& table = values<kDType>();
   for (std::size_t i = 0; i < t.count; ++i)
-    reinterpret_cast<float*>(t.to)[i] = table[code_at(t.in[0], i & t.mask[0], bits)];
+    reinterpret_cast<Held<kDType>*>(t.to)[i] = table[code_at(t.in[0], i & t.mask[0], bits)];
 }
 template <DType kDType>
 void pack_floats(const TileArgs& t) {
   const unsigned bits = traits(kDType).bits;
+  clear_codes(t, bits);
   for (std::size_t i = 0; i < t.count; ++i)
-    set_code(t.to, i, bits, encode_float(kDType, static_cast<double>(element<float>(t, i))));
+    set_code(t.to, i, bits, encode_float(kDType, static_cast<double>(element<Held<kDType>>(t, i))));
 }
 template <class T, unsigned kBits>
 void unpack_integers(const TileArgs& t) {
@@ -414,6 +423,7 @@ void unpack_integers(const TileArgs& t) {
 }
 template <class T, unsigned kBits>
 void pack_integers(const TileArgs& t) {
+  clear_codes(t, kBits);
   for (std::size_t i = 0; i < t.count; ++i)
     set_code(t.to, i, kBits, static_cast<std::uint8_t>(element<T>(t, i)));
 }
@@ -503,8 +513,8 @@ TileCast tile_cast(DType from, DType to) noexcept {
   }
   if (tile == to) return {HWY_DYNAMIC_DISPATCH(cast_row)(from, to)};
   if (is_floating(to)) {
-    if (from == DType::f32) return {tile_round(to)};
-    if (is_exact_in_f32(from))
+    if (from == DType::f32 && tile == DType::f32) return {tile_round(to)};
+    if (is_exact_in_f32(from) && tile == DType::f32)
       return {HWY_DYNAMIC_DISPATCH(cast_row)(from, DType::f32), DType::f32, tile_round(to)};
     return {to_f64(from), DType::f64, round_from_f64(to)};
   }
@@ -538,6 +548,7 @@ DType tile_dtype(DType dtype) noexcept {
   const DTypeTraits& t = traits(dtype);
   switch (t.kind) {
     case DTypeKind::floating:
+      if (dtype == DType::f8e8m0) return DType::f64;  // its least values are subnormal in f32
       return t.bits < 32 ? DType::f32 : dtype;
     case DTypeKind::signed_integer:
       return t.bits < 8 ? DType::i8 : dtype;

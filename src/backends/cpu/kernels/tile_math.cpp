@@ -150,7 +150,8 @@ double log_sigmoid(double x) { return -softplus_finite(-x); }
 double silu(double x) { return times_gate(x, sigmoid(x)); }
 double gelu(double x) { return times_gate(x, 0.5 * std::erfc(-x / std::numbers::sqrt2)); }
 double gelu_tanh(double x) {
-  return times_gate(x, sigmoid(x * (1.5957691216057308 + 0.07135481627159857 * x * x)));
+  constexpr double kScale = 1.5957691216057308;  // √(8/π)
+  return times_gate(x, sigmoid(kScale * (x + 0.044715 * x * x * x)));
 }
 double mish(double x) { return times_gate(x, std::tanh(softplus_finite(x))); }
 double modulo(double a, double b) {

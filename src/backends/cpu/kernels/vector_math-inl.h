@@ -137,10 +137,10 @@ HWY_INLINE V gelu_erf(D d, V x) {
 /// 2 ulp. An odd polynomial to 1, then 1 less twice the normal distribution's tail at x·√2.
 template <class D, class V>
 HWY_INLINE V erf(D d, V x) {
-  static constexpr float kOdd[] = {0.128379166F,  -0.376126256F,    0.112835823F,   -0.026853693F,
+  static constexpr float kOdd[] = {1.12837917F,   -0.376126256F,    0.112835823F,   -0.026853693F,
                                    0.0051881025F, -0.000800822097F, 7.84736342e-05F};
-  const V a = hn::Abs(x), s = hn::Mul(a, a);
-  const V small = hn::MulAdd(a, polynomial(d, hn::Min(s, hn::Set(d, 1.0F)), kOdd), a);
+  const V a = hn::Abs(x), s = hn::Min(hn::Mul(a, a), hn::Set(d, 1.0F));
+  const V small = hn::Mul(a, polynomial(d, s, kOdd));
   const V tail = normal_tail(d, hn::Mul(a, hn::Set(d, 1.41421356F)));
   const V large = hn::NegMulAdd(hn::Set(d, 2.0F), tail, hn::Set(d, 1.0F));
   return hn::CopySign(hn::IfThenElse(hn::Ge(a, hn::Set(d, 1.0F)), large, small), x);  // NaN: small
