@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -83,8 +84,12 @@ class RLX_EXPORT Graph {
   Value input(std::string_view name, const TensorType& type);
   /// A weight, set once before the first run.
   Value param(std::string_view name, const TensorType& type);
-  /// A weight with its data, which the graph shares.
-  Value param(std::string_view name, Tensor data);
+  /// A weight with its data, which the graph shares. A template, so that braces such as
+  /// `{f32, {2, 3}}` mean the type alone.
+  template <std::same_as<Tensor> T>
+  Value param(std::string_view name, T data) {
+    return param_with_data(name, std::move(data));
+  }
   /// Part of the graph itself: scalars and small tables.
   Value constant(Tensor value);
   /// An extent as an i64 scalar.
@@ -144,6 +149,7 @@ class RLX_EXPORT Graph {
 
  private:
   friend class Node;
+  Value param_with_data(std::string_view name, Tensor data);
   Value leaf(Op op, TensorType type, std::string_view name, std::vector<Named>* list);
   std::string fresh_name(std::string_view stem);
 

@@ -86,7 +86,7 @@ Value Graph::param(std::string_view name, const TensorType& type) {
   return leaf(make_op(param_def, Param{std::string(name), type}), type, name, &params_);
 }
 
-Value Graph::param(std::string_view name, Tensor data) {
+Value Graph::param_with_data(std::string_view name, Tensor data) {
   const Value v = param(name, TensorType{data.dtype(), Shape::of(data.dims())});
   data_[std::string(name)] = std::move(data);
   return v;
