@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test bench bench-setup lint check-all docs clean
+.PHONY: help setup build demo test bench bench-setup lint fuzz check-all docs clean
 
 STAMPS := build/setup
 PACKAGES := $(STAMPS)/packages.stamp
@@ -41,6 +41,9 @@ test: build setup ## run every test of the release build
 
 lint: $(PACKAGES) $(VENV) ## check format, layers, scripts, and clang-tidy on the files of tools/tidy-files.txt
 	tools/lint
+
+fuzz: $(PACKAGES) ## run the fuzzer of each parser for 30 seconds
+	tools/check_all fuzz
 
 check-all: setup ## what CI leaves out: clang, asan+ubsan, tsan, clang-tidy on every file, fuzzers
 	tools/check_all
