@@ -111,7 +111,7 @@ void multiply_panel(const Problem& p, const Block& block, std::size_t panel, boo
   tile.column_zeros = p.columns.any_zero ? p.columns.zeros + column : nullptr;
   const bool stream = block.tiles == 1;
   if (fetch_next || stream) {
-    tile.prefetch_bytes = round_up(ceil_div(group_bytes, block.tiles), kCacheLine);
+    tile.prefetch_bytes = round_up(ceil_div(4 * group_bytes, block.tiles), kCacheLine);
   }
   const char* next = tile.b + (stream ? kStreamAhead : layout.groups() * group_bytes);
   const Int8TileFunction* kernels =
@@ -121,7 +121,7 @@ void multiply_panel(const Problem& p, const Block& block, std::size_t panel, boo
     tile.a = block.a + rows.begin * tile.lda;
     tile.row_sums = block.row_sums + rows.begin;
     tile.c = p.c + (block.rows.begin + rows.begin) * p.g.ldc + column;
-    tile.prefetch = next + t * tile.groups * tile.prefetch_bytes;
+    tile.prefetch = next + t * (tile.groups / 4) * tile.prefetch_bytes;
     kernels[rows.size() - 1](tile);
   }
 }

@@ -32,6 +32,7 @@ struct Simd {
   static V add(V a, V b) { return _mm256_add_epi32(a, b); }
   static V sub(V a, V b) { return _mm256_sub_epi32(a, b); }
   static V mul(V a, V b) { return _mm256_mullo_epi32(a, b); }
+  static void settle(V& v) { asm volatile("" : "+x"(v)); }
   static V dot(V sum, V a, V b) { return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b)); }
 };
 

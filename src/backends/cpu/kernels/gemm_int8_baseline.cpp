@@ -32,6 +32,11 @@ struct Simd {
   static V add(V a, V b) { return a + b; }
   static V sub(V a, V b) { return a - b; }
   static V mul(V a, V b) { return a * b; }
+  static void settle([[maybe_unused]] V& v) {
+#if defined(__x86_64__)
+    asm volatile("" : "+x"(v));
+#endif
+  }
   static V dot(V sum, V a, V b) {
 #if defined(__SSE2__)
     return sum + reinterpret_cast<V>(

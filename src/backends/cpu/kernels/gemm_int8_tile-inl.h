@@ -1,7 +1,7 @@
 // The 8-bit GEMM micro-kernel, read once per instruction set by gemm_int8_*.cpp within their target
 // pragma. The including namespace defines `Simd`: V, kLanes, kMaxRows, kVectors, kGroup, zero, set,
-// load, store, store_n, add, sub, mul, dot. No include guard and no includes: standard headers must
-// not be compiled for the target.
+// load, store, store_n, add, sub, mul, dot, settle. No include guard and no includes: standard
+// headers must not be compiled for the target.
 
 #if defined(__clang__)
 #define RLX_UNROLL _Pragma("clang loop unroll(full)")
@@ -30,22 +30,23 @@ struct RowCursor {
     for (int i = 0; i < kAddresses; ++i) at[i] = a + 3 * i * row_stride;
   }
   const char* row(int i) const { return at[i / 3] + (i % 3) * stride; }
-  void advance() {
+  void advance(int groups) {
     RLX_UNROLL
-    for (int i = 0; i < kAddresses; ++i) at[i] += 4;
+    for (int i = 0; i < kAddresses; ++i) at[i] += 4 * groups;
   }
   const char* at[kAddresses];
   std::size_t stride;
 };
 
 template <int kRows, int kVectors>
-RLX_INLINE void step(Sums<kRows, kVectors>& sums, const RowCursor<kRows>& a, const char* b) {
+RLX_INLINE void step(Sums<kRows, kVectors>& sums, const RowCursor<kRows>& a, int ahead,
+                     const char* b) {
   Simd::V column[kVectors];
   RLX_UNROLL
   for (int j = 0; j < kVectors; ++j) column[j] = Simd::load(b + j * Simd::kLanes * 4);
   RLX_UNROLL
   for (int i = 0; i < kRows; ++i) {
-    const Simd::V row = Simd::set(four_bytes(a.row(i)));
+    const Simd::V row = Simd::set(four_bytes(a.row(i) + 4 * ahead));
     RLX_UNROLL
     for (int j = 0; j < kVectors; ++j) {
       sums.v[i][j] = Simd::dot(sums.v[i][j], row, column[j]);
@@ -85,13 +86,23 @@ void int8_tile(const Int8Tile& t) {
   RowCursor<kRows> a(t.a, t.lda);
   const char* b = t.b;
   const char* prefetch = t.prefetch;
-  for (std::size_t g = t.groups; g > 0; --g) {
+  constexpr int kGroupBytes = kVectors * Simd::kLanes * 4;
+  std::size_t groups = t.groups;
+  for (; groups >= 4; groups -= 4) {
     for (const char* end = prefetch + t.prefetch_bytes; prefetch < end; prefetch += 64) {
       __builtin_prefetch(prefetch);
     }
-    step(sums, a, b);
-    a.advance();
-    b += kVectors * Simd::kLanes * 4;
+    RLX_UNROLL
+    for (int u = 0; u < 4; ++u) step(sums, a, u, b + u * kGroupBytes);
+    a.advance(4);
+    b += 4 * kGroupBytes;
+  }
+  for (; groups > 0; --groups, a.advance(1), b += kGroupBytes) step(sums, a, 0, b);
+  // Without this GCC 12 keeps a second copy of each sum for the code below and spills in the loop.
+  RLX_UNROLL
+  for (int i = 0; i < kRows; ++i) {
+    RLX_UNROLL
+    for (int j = 0; j < kVectors; ++j) Simd::settle(sums.v[i][j]);
   }
   store_tile(t, sums);
 }

@@ -21,7 +21,7 @@ struct Int8Tile {
   const std::int32_t* column_zeros;  ///< times row_sums, subtracted; null if all are 0
   const std::int32_t* row_sums;      ///< [rows]
   const char* prefetch;
-  std::size_t prefetch_bytes;  ///< for each group
+  std::size_t prefetch_bytes;  ///< for every four groups
 };
 
 using Int8TileFunction = void (*)(const Int8Tile&);

@@ -34,6 +34,7 @@ struct Simd {
   static V add(V a, V b) { return _mm512_add_epi32(a, b); }
   static V sub(V a, V b) { return _mm512_sub_epi32(a, b); }
   static V mul(V a, V b) { return _mm512_mullo_epi32(a, b); }
+  static void settle(V& v) { asm volatile("" : "+v"(v)); }
   static V dot(V sum, V a, V b) { return _mm512_dpbusd_epi32(sum, a, b); }
 };
 
