@@ -11,7 +11,8 @@
 namespace rlx {
 namespace {
 
-constexpr int kSpins = 20'000;  // about a millisecond of pauses
+constexpr int kSpins = 20'000;     // about a millisecond of pauses
+constexpr int kCrowdedSpins = 50;  // where threads outnumber CPUs, spinning keeps others from work
 constexpr int kMaxThreads = 1024;
 constexpr std::size_t kCacheLine = 64;
 constexpr std::uint32_t kStop = 0xFFFFFFFF;  // a ticket that ends a worker; others count regions
@@ -26,8 +27,9 @@ void pause() noexcept {
 }
 
 /// Waits until `word` is no longer `old` and returns its value: spins first, then parks.
-std::uint32_t wait_for_change(const std::atomic<std::uint32_t>& word, std::uint32_t old) noexcept {
-  for (int spin = 0; spin < kSpins; ++spin) {
+std::uint32_t wait_for_change(const std::atomic<std::uint32_t>& word, std::uint32_t old,
+                              int spins) noexcept {
+  for (int spin = 0; spin < spins; ++spin) {
     const std::uint32_t now = word.load(std::memory_order_acquire);
     if (now != old) return now;
     pause();
@@ -57,7 +59,7 @@ ThreadPool& ThreadPool::process() {
   return *pool;
 }
 
-ThreadPool::ThreadPool(int threads) : size_(std::min(threads, kMaxThreads)) {
+ThreadPool::ThreadPool(int threads) : size_(std::min(threads, kMaxThreads)), spins_(kSpins) {
   RLX_ASSERT(threads >= 1);
 }
 
@@ -102,7 +104,7 @@ void ThreadPool::run_in_parts() noexcept {
     Worker& worker = *workers_[i];
     const std::uint32_t ticket = worker.ticket.load(std::memory_order_relaxed);
     for (std::uint32_t done = worker.done.load(std::memory_order_acquire); done != ticket;) {
-      done = wait_for_change(worker.done, done);
+      done = wait_for_change(worker.done, done, spins_);
     }
   }
 }
@@ -117,6 +119,7 @@ void ThreadPool::run_part(std::size_t part) const noexcept {
 
 /// Starts workers until there are `count`; returns how many of those wanted exist.
 std::size_t ThreadPool::start_workers(std::size_t count) noexcept {
+  if (count <= workers_.size()) return count;
   try {
     workers_.reserve(count);
     while (workers_.size() < count) {
@@ -127,13 +130,14 @@ std::size_t ThreadPool::start_workers(std::size_t count) noexcept {
   } catch (const std::exception&) {
     // The system gives no more threads: the region runs in fewer parts.
   }
+  if (workers_.size() >= static_cast<std::size_t>(available_cpus())) spins_ = kCrowdedSpins;
   return std::min(count, workers_.size());
 }
 
 void ThreadPool::work(Worker& worker) noexcept {
   in_region = true;
   for (std::uint32_t ticket = 0;;) {
-    ticket = wait_for_change(worker.ticket, ticket);
+    ticket = wait_for_change(worker.ticket, ticket, spins_.load(std::memory_order_relaxed));
     if (ticket == kStop) return;
     if (float_control() != region_.float_control) set_float_control(region_.float_control);
     run_part(worker.part);

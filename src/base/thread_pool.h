@@ -55,6 +55,7 @@ class ThreadPool {
   void abandon_workers() noexcept;
 
   const int size_;
+  std::atomic<int> spins_;  // pauses before a wait parks; few once threads outnumber CPUs
   std::atomic<bool> busy_ = false;
   Region region_;
   std::vector<std::unique_ptr<Worker>> workers_;  // changed only by the thread that set busy_

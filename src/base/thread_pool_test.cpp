@@ -50,13 +50,17 @@ TEST(ThreadPool, SplitsStaticallyInOrder) {
 }
 
 TEST(ThreadPool, ManyRegionsSeeEachOthersWrites) {
-  ThreadPool pool(2);
-  std::vector<long> sums(4, 0);
-  for (int region = 0; region < 20'000; ++region) {
-    // Not atomic: the end of each region orders it before the next.
-    parallel_for(pool, 4, [&](std::size_t task) noexcept { sums[(task + region) % 4] += region; });
+  for (const auto& [threads, regions] : {std::pair{2, 20'000L}, {4, 1'000L}}) {
+    ThreadPool pool(threads);
+    std::vector<long> sums(4, 0);
+    for (long region = 0; region < regions; ++region) {
+      // Not atomic: the end of each region orders it before the next.
+      parallel_for(pool, 4, [&](std::size_t task) noexcept {
+        sums[(task + static_cast<std::size_t>(region)) % 4] += region;
+      });
+    }
+    EXPECT_EQ(sums, std::vector<long>(4, regions * (regions - 1) / 2)) << threads;
   }
-  for (long sum : sums) EXPECT_EQ(sum, 20'000L * 19'999 / 2);
 }
 
 TEST(ThreadPool, WakesParkedWorkers) {

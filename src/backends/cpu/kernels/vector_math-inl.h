@@ -1,6 +1,6 @@
 // Vector functions on float32 shared by kernels. Include after Highway's foreach_target.h; the file
 // is read once per instruction set. All propagate NaN; error bounds are in units in the last place,
-// measured over all floats by vector_math_test.cpp.
+// checked by tile_epilogue_test.cpp.
 
 #if defined(RLX_CPU_VECTOR_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef RLX_CPU_VECTOR_MATH_INL_H_
