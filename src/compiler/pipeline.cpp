@@ -5,8 +5,13 @@
 #include <algorithm>
 #include <chrono>
 
+#include "compiler/passes/fold_constants.h"
+#include "compiler/passes/fuse_linear.h"
 #include "compiler/passes/legalise.h"
+#include "compiler/passes/merge_duplicates.h"
+#include "compiler/passes/raise.h"
 #include "compiler/passes/remove_dead.h"
+#include "compiler/passes/simplify.h"
 #include "ir/verify.h"
 
 namespace rlx {
@@ -14,7 +19,14 @@ namespace rlx {
 std::span<const Pass> pipeline() {
   static constexpr Pass kPasses[] = {
       {"remove_dead", remove_dead, 0},
+      {"fold_constants", fold_constants, 1},
+      {"simplify", simplify, 1},
+      {"merge_duplicates", merge_duplicates, 1},
+      {"raise_compositions", raise_compositions, 1},
+      {"raise_attention", raise_attention, 1},
+      {"simplify_raised", simplify, 1},
       {"legalise", legalise, 0},
+      {"fuse_linear", fuse_linear, 2},
   };
   return kPasses;
 }
