@@ -360,7 +360,9 @@ class GraphWriter {
     out_.text += ") : ";
     for (std::size_t i = 0; i < node.output_count(); ++i)
       out_.text += (i > 0 ? ", " : "") + to_string(node.type(i));
-    if (node.name() != node.op().name()) out_.text += " @" + quote(node.name());
+    const bool has_own_name =
+        !node.is(constant_def) && !node.is(size_def) && node.name() != node.op().name();
+    if (has_own_name) out_.text += " @" + quote(node.name());
     out_.text += '\n';
   }
 

@@ -248,7 +248,7 @@ TEST(TopK, KIsAtMostTheExtent) {
   EXPECT_EQ(error_of([&] {
               (void)bind_sizes(g, {{"x", {2, 3}}, {"s", {2, 8}}}, sizes);
             }),
-            "top_k: k of k elements along axis 1 of [2, n]: k = 9 is more than n = 8");
+            "top_k.2: k of k elements along axis 1 of [2, n]: k = 9 is more than n = 8");
 }
 
 }  // namespace
