@@ -126,27 +126,31 @@ Dim not_past(Graph& graph, Dim position, Dim extent) {
   return min(position, extent);
 }
 
+// An extent is never negative, whatever its expression says of itself: what comes from it needs no
+// limit at zero.
 AxisSlice slice_up(Graph& graph, Dim start, Dim end, std::int64_t step, Dim extent) {
   const auto inside = [&](Dim position) -> Dim {
-    if (position.constant().value_or(0) <= -kEndless) return 0;
-    const Dim front = max(from_front(position, extent), 0);
-    return not_past(graph, front, extent);
+    if (position == Dim(0) || position.constant().value_or(0) <= -kEndless) return 0;
+    const Dim front = from_front(position, extent);
+    return not_past(graph, front.lower_bound() >= 0 ? front : max(front, 0), extent);
   };
   const Dim first = inside(start);
   const Dim last = inside(end);
-  return {first, max(ceil_div(last - first, step), 0)};
+  const Dim size = ceil_div(last - first, step);
+  return {first, last - first == extent ? size : max(size, 0)};
 }
 
 AxisSlice slice_down(Dim start, Dim end, std::int64_t step, Dim extent) {
   const auto inside = [&](Dim position, Dim lowest) -> Dim {
     const std::int64_t value = position.constant().value_or(0);
     if (value <= -kEndless) return lowest;
-    if (value >= kEndless) return extent - 1;
+    if (value >= kEndless || position == Dim(-1)) return extent - 1;
     return min(max(from_front(position, extent), lowest), extent - 1);
   };
   const Dim first = inside(start, 0);
   const Dim last = inside(end, -1);  // stays out
-  return {first, max(ceil_div(first - last, -step), 0)};
+  const Dim size = ceil_div(first - last, -step);
+  return {first, first - last == extent ? size : max(size, 0)};
 }
 
 struct SliceBounds {

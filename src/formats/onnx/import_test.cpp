@@ -244,6 +244,61 @@ TEST(OnnxImport, ExtentsCannotExplode) {
   EXPECT_THAT(failure<Unsupported>(file), HasSubstr("too complicated"));
 }
 
+TEST(OnnxImport, DataDecidesBetweenBranchesOfTheSameTypes) {
+  // sum(x) > 0 ? 2 x : x + w
+  const std::string yes = branch({node("Add", {"x", "x"}, {"a"})}, "a");
+  const std::string no = branch({node("Add", {"x", "w"}, {"b"})}, "b");
+  const Graph g = import(
+      {.nodes = {node("ReduceSum", {"x"}, {"total"}, {attribute("keepdims", 0)}),
+                 node("Greater", {"total", "zero"}, {"p"}),
+                 node("If", {"p"}, {"y"},
+                      {graph_attribute("then_branch", yes), graph_attribute("else_branch", no)})},
+       .initializers = {floats("zero", {}, {0}), floats("w", {2}, {10, 20})},
+       .inputs = {value("x", kFloat, {"2"})},
+       .outputs = {value("y", kFloat, {"2"})}});
+  ASSERT_EQ(g.params().size(), 1U);  // weights of branches are the graph's own
+  EXPECT_THAT(run(g, Tensor({2}, {1.F, 2.F})), ElementsAre(2.F, 4.F));
+  EXPECT_THAT(run(g, Tensor({2}, {-1.F, -2.F})), ElementsAre(9.F, 18.F));
+}
+
+TEST(OnnxImport, LoopsOfAKnownLength) {
+  // v += i, and each v as a result
+  const std::string body =
+      graph({.nodes = {node("Cast", {"i"}, {"fi"}, {attribute("to", 1)}),
+                       node("Add", {"v", "fi"}, {"next"}), node("Identity", {"next"}, {"seen"}),
+                       node("Identity", {"go"}, {"go_on"})},
+             .inputs = {value("i", kInt64, {}), value("go", kBool, {}), value("v", kFloat, {})},
+             .outputs = {value("go_on", kBool, {}), value("next", kFloat, {}),
+                         value("seen", kFloat, {})}});
+  const auto loop = [&](const std::string& result) {
+    return model({.nodes = {node("Loop", {"count", "", "x"}, {"last", "all"},
+                                 {graph_attribute("body", body)})},
+                  .initializers = {ints("count", {}, {4})},
+                  .inputs = {value("x", kFloat, {})},
+                  .outputs = {value(result, kFloat, {})}});
+  };
+  EXPECT_THAT(run(import(loop("last")), Tensor(Tensor::Dims{}, {1.F})), ElementsAre(7.F));
+  EXPECT_THAT(run(import(loop("all")), Tensor(Tensor::Dims{}, {1.F})),
+              ElementsAre(1.F, 2.F, 4.F, 7.F));
+}
+
+TEST(OnnxImport, ScansAlongAnyAxisAndBackwards) {
+  const std::string body =
+      graph({.nodes = {node("Add", {"total", "row"}, {"next"}), node("Mul", {"next", "w"}, {"y"})},
+             .inputs = {value("total", kFloat, {"2"}), value("row", kFloat, {"2"})},
+             .outputs = {value("next", kFloat, {"2"}), value("y", kFloat, {"2"})}});
+  const Graph g = import(
+      {.nodes = {node("Scan", {"zeros", "x"}, {"last", "out"},
+                      {attribute("num_scan_inputs", 1), attribute("scan_input_axes", Ints{1}),
+                       attribute("scan_input_directions", Ints{1}),
+                       attribute("scan_output_axes", Ints{-1}), graph_attribute("body", body)})},
+       .initializers = {floats("zeros", {2}, {0, 0}), floats("w", {2}, {1, 10})},
+       .inputs = {value("x", kFloat, {"2", "n"})},
+       .outputs = {value("out", kFloat, {"2", "n"})}});
+  EXPECT_THAT(run(g, Tensor({2, 3}, {1.F, 2.F, 3.F, 4.F, 5.F, 6.F})),
+              ElementsAre(3.F, 5.F, 6.F, 60.F, 110.F, 150.F));
+}
+
 TEST(OnnxImport, DeclaredOutputExtentsAreConstraints) {
   GraphParts parts = one_node(node("Relu", {"x"}, {"y"}), {"n", "m"});
   parts.outputs = {value("y", kFloat, {"n", "n"})};

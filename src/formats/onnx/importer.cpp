@@ -21,6 +21,7 @@ constexpr std::size_t kLargestConstant = 1024;  // bytes
 constexpr std::size_t kMaxNodes = 2'000'000;
 /// Of the products of a value's extents: a hostile file could make them grow without end.
 constexpr double kMaxTerms = 100'000;
+constexpr std::size_t kMaxRank = 64;
 
 std::string_view normal_domain(std::string_view domain) {
   return domain == "ai.onnx" ? std::string_view() : domain;
@@ -48,6 +49,9 @@ std::map<std::string_view, std::int64_t> opsets_of(const std::vector<OperatorSet
 }
 
 void require_tractable(const Shape& shape) {
+  if (shape.rank() > kMaxRank)
+    throw Unsupported(
+        fmt::format("a result has rank {}, at most {} is read", shape.rank(), kMaxRank));
   double terms = 1;
   for (const Dim d : shape) terms *= static_cast<double>(d.complexity() + 1);
   if (terms > kMaxTerms) throw Unsupported("the extents of the result are too complicated");
