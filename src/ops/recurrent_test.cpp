@@ -119,7 +119,7 @@ void expect_near(const Tensor& found, const std::vector<float>& expected) {
   EXPECT_THAT(found.values<float>(), testing::Pointwise(testing::FloatNear(2e-6F), expected));
 }
 
-// The expected values of the next four tests are those of ONNX Runtime 1.23.2 (CPU, opset 17) for
+// The expected values of the next four tests are those of ONNX Runtime 1.32.0 (CPU, opset 17) for
 // the same inputs, its gate rows reordered from i, o, f, c and z, r, h.
 TEST(Recurrent, KnownValuesOfLstm) {
   const NamedTensors out = known(cells()[0]);
