@@ -14,8 +14,9 @@ int run(int argc, char** argv) {
   CLI::App app{"Compiles, runs and measures machine-learning models."};
   app.name("rlx");
   app.require_subcommand(1);
-  for (const auto add : {rlx::apps::add_run, rlx::apps::add_inspect, rlx::apps::add_explain,
-                         rlx::apps::add_bench, rlx::apps::add_profile, rlx::apps::add_verify}) {
+  for (const auto add :
+       {rlx::apps::add_run, rlx::apps::add_inspect, rlx::apps::add_explain, rlx::apps::add_bench,
+        rlx::apps::add_profile, rlx::apps::add_verify, rlx::apps::add_embed}) {
     add(app);
   }
   try {

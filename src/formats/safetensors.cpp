@@ -209,7 +209,7 @@ std::string header_text(const nlohmann::ordered_json& header) {
   }
 }
 
-Layout plan_file(const NamedTensors& tensors, const Safetensors::Metadata& metadata) {
+Layout plan_file(const TensorList& tensors, const Safetensors::Metadata& metadata) {
   Layout layout;
   for (const auto& t : tensors) layout.order.push_back(&t);
   std::stable_sort(layout.order.begin(), layout.order.end(), [](const auto* a, const auto* b) {
@@ -361,7 +361,7 @@ Tensor Safetensors::tensor(std::string_view name) const {
   return Tensor::view(entry->dtype, entry->dims, entry->bytes, entry->owner);
 }
 
-std::vector<std::byte> encode_safetensors(const NamedTensors& tensors,
+std::vector<std::byte> encode_safetensors(const TensorList& tensors,
                                           const Safetensors::Metadata& metadata) {
   const Layout layout = plan_file(tensors, metadata);
   const auto header = std::as_bytes(std::span(layout.header));
@@ -372,7 +372,7 @@ std::vector<std::byte> encode_safetensors(const NamedTensors& tensors,
   return out;
 }
 
-void save_safetensors(const std::string& path, const NamedTensors& tensors,
+void save_safetensors(const std::string& path, const TensorList& tensors,
                       const Safetensors::Metadata& metadata) {
   const Layout layout = plan_file(tensors, metadata);
   AtomicFile file(path);

@@ -60,15 +60,15 @@ class Safetensors {
   std::map<std::string, std::size_t, std::less<>> by_name_;
 };
 
-using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+using TensorList = std::vector<std::pair<std::string, Tensor>>;
 
 /// The file as bytes. Tensors are written by falling alignment, else in the given order; the first
 /// begins at a multiple of 64 bytes. Throws `Unsupported` for a dtype that safetensors has no name
 /// for and `InvalidArgument` for a name given twice or not UTF-8.
-std::vector<std::byte> encode_safetensors(const NamedTensors& tensors,
+std::vector<std::byte> encode_safetensors(const TensorList& tensors,
                                           const Safetensors::Metadata& metadata = {});
 /// The same to a file, atomically, without a copy of the tensors.
-void save_safetensors(const std::string& path, const NamedTensors& tensors,
+void save_safetensors(const std::string& path, const TensorList& tensors,
                       const Safetensors::Metadata& metadata = {});
 
 }  // namespace rlx

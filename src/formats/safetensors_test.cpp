@@ -59,7 +59,7 @@ TEST(Safetensors, ReadsWhatItsOwnLibraryWrote) {
 }
 
 TEST(Safetensors, WritesWhatItReads) {
-  const NamedTensors tensors = {{"b", Tensor({3}, {true, false, true})},
+  const TensorList tensors = {{"b", Tensor({3}, {true, false, true})},
                                 {"w", Tensor({2, 1}, {1.0, 2.0})},
                                 {"none", Tensor(bf16, {0, 7})},
                                 {"i", Tensor({1}, {std::int16_t{-5}})}};
