@@ -130,7 +130,6 @@ class OneDnn {
   dnnl::matmul primitive_;
   std::unordered_map<int, dnnl::memory> arguments_;
 };
-#endif
 
 void check_equal(const Problem& p) {
   for (std::size_t i = 0; i < p.shape.m * p.shape.n; ++i) {
@@ -141,6 +140,8 @@ void check_equal(const Problem& p) {
     }
   }
 }
+
+#endif
 
 struct Options {
   std::vector<int> threads = {1, 2};
@@ -176,19 +177,19 @@ void measure(Shape s, int threads, const Options& options) {
   double peak = 0, bandwidth = 0;
   for (int i = 0; i < options.samples; ++i) {
     if (i % 10 == 0) {
-      let_spinners_park();
+      let_spinners_park(threads);
       peak = std::max(peak, fma_peak(pool));
       bandwidth = std::max(bandwidth, read_bandwidth(pool, ours.packed(), s.n * s.k * 4));
     }
-    let_spinners_park();
+    let_spinners_park(threads);
     ours();
     our_samples.seconds.push_back(seconds_per_call(ours, calls));
 #ifdef RLX_BENCH_ONEDNN
-    let_spinners_park();
+    let_spinners_park(threads);
     theirs();
     matmul_samples.seconds.push_back(seconds_per_call(theirs, their_calls));
     if (!options.sgemm) continue;
-    let_spinners_park();
+    let_spinners_park(threads);
     sgemm();
     sgemm_samples.seconds.push_back(seconds_per_call(sgemm, sgemm_calls));
 #endif

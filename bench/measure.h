@@ -62,7 +62,10 @@ inline Ratio paired_ratio(const Samples& a, const Samples& b) {
   return {quantile(ratios, 0.25), quantile(ratios, 0.5), quantile(ratios, 0.75)};
 }
 
-/// Lets the threads of the contestant before, which may still spin for work, go to sleep.
-inline void let_spinners_park() { std::this_thread::sleep_for(std::chrono::milliseconds(4)); }
+/// Lets the threads of the contestant before, which may still spin for work, go to sleep: libgomp's
+/// spin for some 15 ms, and would take a processor from whoever is measured next.
+inline void let_spinners_park(int threads) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(threads > 1 ? 40 : 1));
+}
 
 }  // namespace rlx::bench
