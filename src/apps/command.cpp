@@ -102,8 +102,8 @@ void require_sizes(const Executable::Port& port, const DimBinding& sizes) {
   for (const Dim d : port.type.shape) d.collect_symbols(symbols);
   std::erase_if(symbols, [&](const std::string& s) { return sizes.find(s).has_value(); });
   if (symbols.empty()) return;
-  throw UsageError(fmt::format("input {} {} needs sizes: give --dim {}=N", port.name,
-                               to_string(port.type), fmt::join(symbols, "=N --dim ")));
+  throw InvalidArgument(fmt::format("input {} {} needs sizes: give --dim {}=N", port.name,
+                                    to_string(port.type), fmt::join(symbols, "=N --dim ")));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ constexpr int kWrongUsage = 2;
 int run(int argc, char** argv) {
   CLI::App app{"Compiles, runs and measures machine-learning models."};
   app.name("rlx");
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);  // of none there is a better message below
   for (const auto add :
        {rlx::apps::add_run, rlx::apps::add_inspect, rlx::apps::add_explain, rlx::apps::add_bench,
         rlx::apps::add_profile, rlx::apps::add_verify, rlx::apps::add_embed}) {
@@ -21,6 +21,8 @@ int run(int argc, char** argv) {
   }
   try {
     app.parse(argc, argv);
+    if (app.get_subcommands().empty())
+      throw rlx::apps::UsageError("a subcommand is required; rlx --help lists them");
     return 0;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kWrongUsage;

@@ -1,3 +1,5 @@
+#include "ops/reduce.h"
+
 #include <gtest/gtest.h>
 
 #include <numeric>
