@@ -5,7 +5,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace rlx;
   return fuzz::expect_typed_errors([&] {
     const Safetensors file = Safetensors::parse(fuzz::bytes_of(data, size), nullptr);
-    NamedTensors tensors;
+    TensorList tensors;
     for (const Safetensors::Entry& entry : file.entries()) {
       tensors.emplace_back(entry.name, file.tensor(entry.name));
       fuzz::touch(tensors.back().second);
