@@ -71,7 +71,7 @@ struct ReduceFunctions {
   ReduceFunction chunks = nullptr, finish = nullptr;
 };
 
-constexpr std::size_t kChunk = 1024;        ///< elements of a line that one chunk takes at most
+constexpr std::size_t kChunk = 4096;        ///< elements of a line that one chunk takes at most
 constexpr std::size_t kRows = 128;          ///< lines in a chunk of columns
 constexpr std::size_t kColumnBlock = 1024;  ///< columns that one task takes
 
