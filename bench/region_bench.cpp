@@ -9,13 +9,14 @@
 #include <cstdio>
 #include <random>
 
+#include "base/thread_pool.h"
 #include "compiler/fused.h"
 #include "measure.h"
 #include "rlx/ops.h"
 #include "rlx/runtime.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "region_bench.cpp"
+#define HWY_TARGET_INCLUDE "../bench/region_bench.cpp"
 #include <hwy/foreach_target.h>
 // After foreach_target.h, which includes this file again for each instruction set.
 #include <hwy/cache_control.h>
@@ -68,6 +69,11 @@ HWY_AFTER_NAMESPACE();
 namespace rlx::cpu {
 HWY_EXPORT(plain_loop);
 HWY_EXPORT(streamed_loop);
+
+void hand_loop(const bench::Loop& l, bool streamed, std::size_t begin, std::size_t end) noexcept {
+  if (streamed) return HWY_DYNAMIC_DISPATCH(streamed_loop)(l, begin, end);
+  HWY_DYNAMIC_DISPATCH(plain_loop)(l, begin, end);
+}
 }  // namespace rlx::cpu
 
 namespace rlx::bench {
@@ -112,14 +118,14 @@ void compare(std::int64_t n, int threads, int rounds) {
       x.values<float>().data(), r.values<float>().data(), y.values<float>().data(), kA, kB, kC};
   const auto parts = static_cast<std::size_t>(threads);
   const auto vectors = static_cast<std::size_t>(n) / 16;
-  const auto by_hand = [&](void (*f)(const Loop&, std::size_t, std::size_t)) {
+  const auto by_hand = [&](bool streamed) {
     const ThreadLimit limit(threads);
     parallel_for(pool, parts, [&](std::size_t part) noexcept {
-      f(l, vectors * part / parts * 16, vectors * (part + 1) / parts * 16);
+      cpu::hand_loop(l, streamed, vectors * part / parts * 16, vectors * (part + 1) / parts * 16);
     });
   };
-  const auto plain = [&] { by_hand(HWY_DYNAMIC_POINTER(cpu::plain_loop)); };
-  const auto streamed = [&] { by_hand(HWY_DYNAMIC_POINTER(cpu::streamed_loop)); };
+  const auto plain = [&] { by_hand(false); };
+  const auto streamed = [&] { by_hand(true); };
 
   const Executable executable = compile(region_graph(n), {.optimization = 0, .threads = threads});
   Context context(executable);
