@@ -186,6 +186,10 @@ struct TileProgram {
   std::size_t row = 0, tile = 0, tiles_per_row = 0, tiles = 0;
   std::size_t parts = 1;
   bool streamed = false;
+  /// Bytes of the next tile to fetch ahead, for each leaf and output: memory's latency would not
+  /// hide behind an instruction that only computes. 0 where the caches hold everything.
+  std::vector<std::size_t> leaf_ahead, output_ahead;
+  bool fetches_ahead = false;
 };
 
 /// Fills a line with copies of one element.
@@ -213,6 +217,7 @@ class ProgramBuilder {
     for (const Operation& operation : body_.operations) emit(operation);
     finish_outputs();
     place_registers();
+    choose_prefetches();
     split_work();
     return program_;
   }
@@ -509,9 +514,27 @@ class ProgramBuilder {
     RLX_ASSERT(at <= kScratchBytes);
   }
 
+  void choose_prefetches() {
+    constexpr std::size_t kBeyondL2 = 1 << 20;
+    TileProgram& p = *program_;
+    p.leaf_ahead.assign(p.leaves.size(), 0);
+    p.output_ahead.assign(p.outputs.size(), 0);
+    std::size_t bytes = 0;
+    for (const Leaf& leaf : p.leaves)
+      bytes += leaf.kind == Leaf::Kind::direct ? total() * leaf.bits / 8 : 0;
+    for (const Written& out : p.outputs) bytes += total() * out.bits / 8;
+    p.fetches_ahead = bytes >= kBeyondL2;
+    if (!p.fetches_ahead) return;
+    for (std::size_t i = 0; i < p.leaves.size(); ++i) {
+      if (p.leaves[i].kind == Leaf::Kind::direct) p.leaf_ahead[i] = p.tile * p.leaves[i].bits / 8;
+    }
+    for (std::size_t i = 0; i < p.outputs.size() && !p.streamed; ++i)
+      p.output_ahead[i] = p.tile * p.outputs[i].bits / 8;
+  }
+
   // A part must be worth waking a thread for.
   void split_work() {
-    constexpr std::size_t kPartWork = 16 << 10;  // elements times instructions
+    constexpr std::size_t kPartWork = 8 << 10;  // elements times instructions
     const std::size_t worth = total() * program_->code.size() / kPartWork;
     const auto threads = static_cast<std::size_t>(std::max(1, step_.threads()));
     program_->parts = std::clamp<std::size_t>(std::min(worth, threads), 1, program_->tiles);
@@ -587,7 +610,9 @@ class TileRunner {
     }
     for (const Written& out : p_.outputs)
       at_[out.slot] = run_.at<std::byte>(out.at) + first * out.bits / 8;
-    for (const Instruction& i : p_.code) {
+    for (std::size_t k = 0; k < p_.code.size(); ++k) {
+      if (p_.fetches_ahead) prefetch_share(k);
+      const Instruction& i = p_.code[k];
       i.function({at_[i.to],
                   {at_[i.in[0]], at_[i.in[1]], at_[i.in[2]]},
                   {p_.mask[i.in[0]], p_.mask[i.in[1]], p_.mask[i.in[2]]},
@@ -596,6 +621,27 @@ class TileRunner {
                   first});
     }
   }
+
+  /// Fetches instruction k's share of the next tile. Beyond the end of a tensor that does nothing.
+  void prefetch_share(std::size_t k) const noexcept {
+    for (std::size_t i = 0; i < p_.leaves.size(); ++i) {
+      const Share share(p_.leaf_ahead[i], k, p_.code.size());
+      for (std::size_t at = share.begin; at < share.end; at += kLine)
+        __builtin_prefetch(at_[p_.leaves[i].slot] + p_.leaf_ahead[i] + at, 0, 3);
+    }
+    for (std::size_t i = 0; i < p_.outputs.size(); ++i) {
+      const Share share(p_.output_ahead[i], k, p_.code.size());
+      for (std::size_t at = share.begin; at < share.end; at += kLine)
+        __builtin_prefetch(at_[p_.outputs[i].slot] + p_.output_ahead[i] + at, 1, 3);
+    }
+  }
+
+  /// Whole lines of `bytes` for part k of n.
+  struct Share {
+    Share(std::size_t bytes, std::size_t k, std::size_t n) noexcept
+        : begin(bytes / kLine * k / n * kLine), end(bytes / kLine * (k + 1) / n * kLine) {}
+    std::size_t begin, end;
+  };
 
   const TileProgram& p_;
   const Run& run_;

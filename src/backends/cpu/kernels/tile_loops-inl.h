@@ -46,51 +46,69 @@ HWY_INLINE void store_rest(D d, V v, T* to, std::size_t count) {
   std::memcpy(to, rest, count * sizeof(T));
 }
 
+/// An operand that is one element: its vector stays in a register for the whole tile.
+template <class T>
+struct Repeated {
+  hn::Vec<hn::ScalableTag<T>> vector;
+  explicit Repeated(const Elements<T>& x) : vector(hn::LoadU(hn::ScalableTag<T>(), x.at)) {}
+  template <class D>
+  HWY_INLINE auto load(D, std::size_t) const {
+    return vector;
+  }
+  template <class D>
+  HWY_INLINE auto load_rest(D, std::size_t, std::size_t) const {
+    return vector;
+  }
+};
+
+/// An operand that is known to have an element of its own at each place.
+template <class T>
+struct Own : Elements<T> {
+  explicit Own(const Elements<T>& x) : Elements<T>(x) {}
+  template <class D>
+  HWY_INLINE auto load(D d, std::size_t i) const {
+    return hn::LoadU(d, this->at + i);
+  }
+};
+
+template <class T, class F, class... Operands>
+HWY_INLINE void map_all(const TileArgs& t, const Operands&... x) {
+  const hn::ScalableTag<T> d;
+  const std::size_t lanes = hn::Lanes(d);
+  T* to = reinterpret_cast<T*>(t.to);
+  std::size_t i = 0;
+  for (; i + lanes <= t.count; i += lanes) hn::StoreU(F()(d, x.load(d, i)...), d, to + i);
+  if (i < t.count) {
+    const std::size_t rest = t.count - i;
+    store_rest(d, F()(d, x.load_rest(d, i, rest)...), to + i, rest);
+  }
+}
+
 /// to[i] = f(d, x[i]) on vectors of T.
 template <class T, class F>
 void map1(const TileArgs& t) {
-  const hn::ScalableTag<T> d;
-  const std::size_t lanes = hn::Lanes(d);
   const Elements<T> x(t, 0);
-  T* to = reinterpret_cast<T*>(t.to);
-  std::size_t i = 0;
-  for (; i + lanes <= t.count; i += lanes) hn::StoreU(F()(d, x.load(d, i)), d, to + i);
-  if (i < t.count) {
-    const std::size_t rest = t.count - i;
-    store_rest(d, F()(d, x.load_rest(d, i, rest)), to + i, rest);
-  }
+  if (x.mask != 0) return map_all<T, F>(t, Own<T>(x));
+  map_all<T, F>(t, Repeated<T>(x));
 }
 
 template <class T, class F>
 void map2(const TileArgs& t) {
-  const hn::ScalableTag<T> d;
-  const std::size_t lanes = hn::Lanes(d);
   const Elements<T> a(t, 0), b(t, 1);
-  T* to = reinterpret_cast<T*>(t.to);
-  std::size_t i = 0;
-  for (; i + lanes <= t.count; i += lanes)
-    hn::StoreU(F()(d, a.load(d, i), b.load(d, i)), d, to + i);
-  if (i < t.count) {
-    const std::size_t rest = t.count - i;
-    store_rest(d, F()(d, a.load_rest(d, i, rest), b.load_rest(d, i, rest)), to + i, rest);
-  }
+  if (a.mask != 0 && b.mask != 0) return map_all<T, F>(t, Own<T>(a), Own<T>(b));
+  if (a.mask != 0) return map_all<T, F>(t, Own<T>(a), Repeated<T>(b));
+  map_all<T, F>(t, Repeated<T>(a), b);
 }
 
+/// As `map2`; the cases with loops of their own are those that scales, shifts and limits make.
 template <class T, class F>
 void map3(const TileArgs& t) {
-  const hn::ScalableTag<T> d;
-  const std::size_t lanes = hn::Lanes(d);
   const Elements<T> a(t, 0), b(t, 1), c(t, 2);
-  T* to = reinterpret_cast<T*>(t.to);
-  std::size_t i = 0;
-  for (; i + lanes <= t.count; i += lanes)
-    hn::StoreU(F()(d, a.load(d, i), b.load(d, i), c.load(d, i)), d, to + i);
-  if (i < t.count) {
-    const std::size_t rest = t.count - i;
-    const auto y =
-        F()(d, a.load_rest(d, i, rest), b.load_rest(d, i, rest), c.load_rest(d, i, rest));
-    store_rest(d, y, to + i, rest);
-  }
+  if (a.mask != 0 && b.mask == 0 && c.mask == 0)
+    return map_all<T, F>(t, Own<T>(a), Repeated<T>(b), Repeated<T>(c));
+  if (a.mask != 0 && b.mask == 0 && c.mask != 0)
+    return map_all<T, F>(t, Own<T>(a), Repeated<T>(b), Own<T>(c));
+  map_all<T, F>(t, a, b, c);
 }
 
 /// Elements of T that a block loop takes at once.
