@@ -186,8 +186,8 @@ struct TileProgram {
   std::size_t row = 0, tile = 0, tiles_per_row = 0, tiles = 0;
   std::size_t parts = 1;
   bool streamed = false;
-  /// Bytes of the next tile to fetch ahead, for each leaf and output: memory's latency would not
-  /// hide behind an instruction that only computes. 0 where the caches hold everything.
+  /// How many bytes ahead to fetch each leaf and output: memory's latency would not hide behind an
+  /// instruction that only computes.
   std::vector<std::size_t> leaf_ahead, output_ahead;
   bool fetches_ahead = false;
 };
@@ -493,7 +493,9 @@ class ProgramBuilder {
       lines += leaf.kind == Leaf::Kind::splat ? 1 : 0;
     }
     constexpr std::size_t kSmall = 16 << 10;  // elements; fewer tiles cost less, caches hold them
-    std::size_t tile = total() <= kSmall ? 512 : 256;
+    // Short tiles let the processor overlap one instruction's memory with the next one's
+    // arithmetic.
+    std::size_t tile = total() <= kSmall ? 512 : is_beyond_l2() ? 128 : 256;
     while (tiles * tile * widest_ + lines * kLine > kScratchBytes) tile /= 2;
     RLX_ASSERT(tile >= 8);
     p.tiles_per_row = (p.row + tile - 1) / tile;
@@ -514,22 +516,28 @@ class ProgramBuilder {
     RLX_ASSERT(at <= kScratchBytes);
   }
 
-  void choose_prefetches() {
+  bool is_beyond_l2() const {
     constexpr std::size_t kBeyondL2 = 1 << 20;
+    std::size_t bytes = 0;
+    for (const Leaf& leaf : program_->leaves)
+      bytes += leaf.kind == Leaf::Kind::direct ? total() * leaf.bits / 8 : 0;
+    for (const Written& out : program_->outputs) bytes += total() * out.bits / 8;
+    return bytes >= kBeyondL2;
+  }
+
+  void choose_prefetches() {
+    constexpr std::size_t kTilesAhead = 2;
     TileProgram& p = *program_;
     p.leaf_ahead.assign(p.leaves.size(), 0);
     p.output_ahead.assign(p.outputs.size(), 0);
-    std::size_t bytes = 0;
-    for (const Leaf& leaf : p.leaves)
-      bytes += leaf.kind == Leaf::Kind::direct ? total() * leaf.bits / 8 : 0;
-    for (const Written& out : p.outputs) bytes += total() * out.bits / 8;
-    p.fetches_ahead = bytes >= kBeyondL2;
+    p.fetches_ahead = is_beyond_l2();
     if (!p.fetches_ahead) return;
     for (std::size_t i = 0; i < p.leaves.size(); ++i) {
-      if (p.leaves[i].kind == Leaf::Kind::direct) p.leaf_ahead[i] = p.tile * p.leaves[i].bits / 8;
+      if (p.leaves[i].kind == Leaf::Kind::direct)
+        p.leaf_ahead[i] = kTilesAhead * p.tile * p.leaves[i].bits / 8;
     }
     for (std::size_t i = 0; i < p.outputs.size() && !p.streamed; ++i)
-      p.output_ahead[i] = p.tile * p.outputs[i].bits / 8;
+      p.output_ahead[i] = kTilesAhead * p.tile * p.outputs[i].bits / 8;
   }
 
   // A part must be worth waking a thread for.
@@ -622,18 +630,22 @@ class TileRunner {
     }
   }
 
-  /// Fetches instruction k's share of the next tile. Beyond the end of a tensor that does nothing.
+  /// Fetches instruction k's share of a tile ahead. Beyond the end of a tensor that does nothing.
   void prefetch_share(std::size_t k) const noexcept {
     for (std::size_t i = 0; i < p_.leaves.size(); ++i) {
-      const Share share(p_.leaf_ahead[i], k, p_.code.size());
+      const Share share(tile_bytes_of(p_.leaf_ahead[i], p_.leaves[i].bits), k, p_.code.size());
       for (std::size_t at = share.begin; at < share.end; at += kLine)
         __builtin_prefetch(at_[p_.leaves[i].slot] + p_.leaf_ahead[i] + at, 0, 3);
     }
     for (std::size_t i = 0; i < p_.outputs.size(); ++i) {
-      const Share share(p_.output_ahead[i], k, p_.code.size());
+      const Share share(tile_bytes_of(p_.output_ahead[i], p_.outputs[i].bits), k, p_.code.size());
       for (std::size_t at = share.begin; at < share.end; at += kLine)
         __builtin_prefetch(at_[p_.outputs[i].slot] + p_.output_ahead[i] + at, 1, 3);
     }
+  }
+
+  std::size_t tile_bytes_of(std::size_t ahead, unsigned bits) const noexcept {
+    return ahead == 0 ? 0 : p_.tile * bits / 8;
   }
 
   /// Whole lines of `bytes` for part k of n.
