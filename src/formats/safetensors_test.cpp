@@ -60,9 +60,9 @@ TEST(Safetensors, ReadsWhatItsOwnLibraryWrote) {
 
 TEST(Safetensors, WritesWhatItReads) {
   const TensorList tensors = {{"b", Tensor({3}, {true, false, true})},
-                                {"w", Tensor({2, 1}, {1.0, 2.0})},
-                                {"none", Tensor(bf16, {0, 7})},
-                                {"i", Tensor({1}, {std::int16_t{-5}})}};
+                              {"w", Tensor({2, 1}, {1.0, 2.0})},
+                              {"none", Tensor(bf16, {0, 7})},
+                              {"i", Tensor({1}, {std::int16_t{-5}})}};
   const Safetensors::Metadata metadata = {{"rlx.format", "1"}};
   const TemporaryFolder folder;
   save_safetensors(folder / "t.safetensors", tensors, metadata);
