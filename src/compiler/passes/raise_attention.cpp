@@ -29,6 +29,17 @@ struct Parts {
   double scale = 1;
 };
 
+// Whether an operand has the result's extents: symbolic ones may be written in two ways that a
+// constraint equates.
+bool is_not_stretched(Value operand, Value result) {
+  if (operand.dtype() != result.dtype() || operand.rank() != result.rank()) return false;
+  for (std::size_t axis = 0; axis < result.rank(); ++axis) {
+    const Dim x = operand.shape()[axis];
+    if (x != result.shape()[axis] && x == Dim(1)) return false;
+  }
+  return true;
+}
+
 // Takes multiplications by a constant off a value.
 Value without_scale(Value x, double& scale) {
   for (;;) {
@@ -38,10 +49,10 @@ Value without_scale(Value x, double& scale) {
       const auto right = scalar_of(node.input(1));
       if (!left && !right) return x;
       const Value rest = node.input(left ? 1 : 0);
-      if (rest.type() != x.type()) return x;
+      if (!is_not_stretched(rest, x)) return x;
       scale *= left ? *left : *right;
       x = rest;
-    } else if (node.is(div_def) && scalar_of(node.input(1)) && node.input(0).type() == x.type()) {
+    } else if (node.is(div_def) && scalar_of(node.input(1)) && is_not_stretched(node.input(0), x)) {
       scale /= *scalar_of(node.input(1));
       x = node.input(0);
     } else {
@@ -53,20 +64,27 @@ Value without_scale(Value x, double& scale) {
 // A fill so low that adding any score to it gives the fill itself.
 bool swallows_scores(std::optional<double> fill) { return fill && *fill <= -1e9; }
 
+// Whether a value is a product of heads, scaled or not.
+bool is_scores(Value x) {
+  double scale = 1;
+  const Node& node = *without_scale(x, scale).node();
+  return head_product(node, 2) != nullptr || head_product(node, 3) != nullptr;
+}
+
 // Takes a mask off the scores: an addition, or a selection of a very low value.
 Value without_mask(Value scores, Value& mask) {
   const Node& node = *scores.node();
   if (node.is(add_def)) {
-    const bool left = node.input(0).type() == scores.type() && !scalar_of(node.input(1));
+    const bool left = is_scores(node.input(0)) && is_not_stretched(node.input(0), scores);
     const Value rest = node.input(left ? 0 : 1);
-    if (rest.type() != scores.type()) return scores;
+    if (!is_scores(rest) || !is_not_stretched(rest, scores)) return scores;
     mask = node.input(left ? 1 : 0);
     return rest;
   }
   if (!node.is(select_def)) return scores;
   for (const std::size_t kept : {std::size_t{1}, std::size_t{2}}) {
     const Value fill = node.input(3 - kept);
-    if (!swallows_scores(scalar_of(fill)) || node.input(kept).type() != scores.type()) continue;
+    if (!swallows_scores(scalar_of(fill)) || !is_not_stretched(node.input(kept), scores)) continue;
     const Value zero = scalar(fill, 0);
     mask = kept == 1 ? select(node.input(0), zero, fill) : select(node.input(0), fill, zero);
     return node.input(kept);

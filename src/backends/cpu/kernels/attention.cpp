@@ -281,14 +281,17 @@ class Block {
       v_stride = static_cast<std::ptrdiff_t>(padded_);
     }
     std::size_t row = 0;
-    for (; row + kTileRows <= rows_; row += kTileRows)
+    for (; row + kTileRows <= rows_; row += kTileRows) {
       tile_rows<kTileRows>(row, j, count, values, v_stride);
-    for (; row < rows_; ++row) tile_rows<1>(row, j, count, values, v_stride);
+    }
+    if (rows_ - row >= 4) row += tile_rows<std::min(4, kTileRows)>(row, j, count, values, v_stride);
+    if (rows_ - row >= 2) row += tile_rows<2>(row, j, count, values, v_stride);
+    if (rows_ - row >= 1) tile_rows<1>(row, j, count, values, v_stride);
   }
 
   template <int R>
-  void tile_rows(std::size_t row, std::size_t j, std::size_t count, const float* values,
-                 std::ptrdiff_t v_stride) {
+  std::size_t tile_rows(std::size_t row, std::size_t j, std::size_t count, const float* values,
+                        std::ptrdiff_t v_stride) {
     score_rows<R>(q_ + static_cast<std::ptrdiff_t>(row) * s_.q_at.s, s_.q_at.s, keys_, s_.width,
                   s_.scale, scores_);
     float rescale[R];
@@ -296,6 +299,7 @@ class Block {
       rescale[r] = weigh(row + static_cast<std::size_t>(r), j, count,
                          scores_ + static_cast<std::size_t>(r) * kKeys);
     accumulate_rows<R>(scores_, rescale, values, v_stride, count, padded_, out_ + row * padded_);
+    return R;
   }
 
   // Turns a row of scores into weights relative to the running maximum; returns what earlier sums
@@ -328,7 +332,8 @@ class Block {
       hn::Store(p, d, scores + i);
       sum = hn::Add(sum, p);
     }
-    const float factor = before == now ? 1.0F : std::exp(before - (any ? now : 0.0F));
+    const float factor =
+        before == now ? 1.0F : hn::GetLane(exp(d, hn::Sub(hn::Set(d, before), shift)));
     total_[row] = total_[row] * factor + hn::GetLane(hn::SumOfLanes(d, sum));
     return factor;
   }
