@@ -11,8 +11,8 @@ namespace {
 void bind_symbols(const std::string& input, const Shape& shape, const Tensor::Dims& dims,
                   DimBinding& sizes, std::map<std::string, std::string>& origin) {
   if (shape.rank() != dims.size()) {
-    throw ShapeError(fmt::format("input {} is {}, expected rank {} as in {}", input,
-                                 to_string(dims), shape.rank(), to_string(shape)));
+    throw ShapeError(fmt::format("input {} is {} of rank {}, expected rank {} as in {}", input,
+                                 to_string(dims), dims.size(), shape.rank(), to_string(shape)));
   }
   for (std::size_t axis = 0; axis < dims.size(); ++axis) {
     if (!shape[axis].is_symbol()) continue;

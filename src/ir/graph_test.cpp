@@ -96,7 +96,8 @@ TEST(Graph, BindingNamesBothSizesOfASymbol) {
   EXPECT_EQ(message({{"a", {3, 2}}, {"b", {4, 2}}}),
             "dimension n is 3 (axis 0 of input a) and 4 (axis 0 of input b)");
   EXPECT_EQ(message({{"a", {3, 2}}, {"b", {3, 5}}}), "axis 1 of input b is 5, expected 2");
-  EXPECT_EQ(message({{"a", {3, 2}}, {"b", {3}}}), "input b is [3], expected rank 2 as in [n, 2]");
+  EXPECT_EQ(message({{"a", {3, 2}}, {"b", {3}}}),
+            "input b is [3] of rank 1, expected rank 2 as in [n, 2]");
   EXPECT_EQ(message({{"a", {3, 2}}}), "input b f32[n, 2] is missing");
   EXPECT_EQ(message({{"a", {3, 2}}, {"b", {3, 2}}, {"c", {}}}),
             "there is no input c; the inputs are a, b");
