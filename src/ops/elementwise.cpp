@@ -10,6 +10,7 @@
 #include "ir/node.h"
 #include "ops/host_array.h"
 #include "ops/infer.h"
+#include "ops/number_formats.h"
 #include "rlx/ops.h"
 
 namespace rlx {
@@ -452,14 +453,14 @@ struct Fma {
   }
 };
 
-// Rounding twice, to double and then to f32, is not a fused multiply-add in f32.
+// A sum that is rounded to double and then to a narrower dtype is rounded twice. Of a float
+// narrower than double the product is exact, and the sum is kept so that the second rounding is the
+// only one.
 template <class F>
 void evaluate_fma(Evaluation& run) {
-  if (run.out().dtype() != DType::f32) return evaluate_row<3, F>(run);
-  walk<double, double, 3>(run, [](double a, double b, double c) {
-    return static_cast<double>(
-        std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c)));
-  });
+  const DType dtype = run.out().dtype();
+  if (!is_floating(dtype) || dtype == DType::f64) return evaluate_row<3, F>(run);
+  walk<double, double, 3>(run, [](double a, double b, double c) { return sum_to_odd(a * b, c); });
 }
 
 // ---------------------------------------------------------------- the table
@@ -480,12 +481,13 @@ consteval Elementwise commutative_row(unsigned domain,
 constexpr auto kToBool = Elementwise::Result::boolean;
 
 consteval OpDef op(std::string_view name, std::string_view summary, const Elementwise& row,
-                   std::string_view onnx = {}) {
+                   std::string_view onnx = {}, Names inputs = {}) {
   OpDef def{.name = name, .summary = summary, .inputs = {}, .outputs = {}, .onnx = onnx};
-  def.inputs = row.conditional  ? Names{"condition", "on_true", "on_false"}
-               : row.arity == 1 ? Names{"x"}
-               : row.arity == 2 ? Names{"a", "b"}
-                                : Names{"x", "low", "high"};
+  def.inputs = inputs.size() > 0 ? inputs
+               : row.conditional ? Names{"condition", "on_true", "on_false"}
+               : row.arity == 1  ? Names{"x"}
+               : row.arity == 2  ? Names{"a", "b"}
+                                 : Names{"x", "low", "high"};
   def.outputs = {"y"};
   def.elementwise = &row;
   def.attributes = &attribute_type<NoAttributes>;
@@ -662,7 +664,7 @@ constinit const OpDef greater_equal_def =
 constinit const OpDef select_def =
     op("select", "on_true where the condition holds, else on_false.", select_row);
 constinit const OpDef clamp_def = op("clamp", "min(max(x, low), high); NaN of NaN.", clamp_row);
-constinit const OpDef fma_def = op("fma", "x low + high, rounded once.", fma_row);
+constinit const OpDef fma_def = op("fma", "a b + c, rounded once.", fma_row, {}, {"a", "b", "c"});
 
 std::span<const OpDef* const> elementwise_ops() {
   static constexpr const OpDef* kOps[] = {
@@ -715,6 +717,13 @@ T saturated(double x, unsigned bits) {
   return static_cast<T>(whole);
 }
 
+// A 64-bit integer on its way to a float narrower than double, which rounds it once.
+template <class T>
+double to_odd_double(T x) {
+  const double high = std::ldexp(static_cast<double>(x >> 32), 32);
+  return sum_to_odd(high, static_cast<double>(static_cast<std::uint64_t>(x) & 0xffffffffU));
+}
+
 template <class From, class To>
 To cast_element(const From& x, DType to) {
   if constexpr (std::is_same_v<From, To>) {
@@ -723,12 +732,12 @@ To cast_element(const From& x, DType to) {
     }
     return x;
   } else if constexpr (std::is_same_v<From, Complex>) {
+    if (to == DType::boolean) return static_cast<To>(x != Complex());
     return cast_element<double, To>(x.real(), to);
   } else if constexpr (std::is_same_v<To, Complex>) {
-    return Complex(static_cast<double>(x), 0);
+    return Complex(cast_element<From, double>(x, to == DType::c64 ? DType::f32 : DType::f64), 0);
   } else if constexpr (std::is_same_v<To, double>) {
-    // 64-bit integers round once where the target is f32: through double they would round twice.
-    return to == DType::f32 ? static_cast<double>(static_cast<float>(x)) : static_cast<double>(x);
+    return to == DType::f64 ? static_cast<double>(x) : to_odd_double(x);
   } else {
     if (to == DType::boolean) return x != 0;
     if constexpr (std::is_same_v<From, double>) {
@@ -771,8 +780,6 @@ constinit const OpDef cast_def = define<Cast>({
 namespace {
 
 Tensor scalar_tensor(DType dtype, double value) {
-  HostArray a(DType::f64, {});
-  a.as<double>()[0] = value;
   HostArray y(dtype, {});
   visit_numbers(y, [&](auto zero) {
     y.as<decltype(zero)>()[0] = cast_element<double, decltype(zero)>(value, dtype);

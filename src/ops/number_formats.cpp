@@ -1,5 +1,7 @@
 #include "ops/number_formats.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -76,6 +78,18 @@ std::uint32_t nearest_code(const SmallFloat& f, double value) {
   return static_cast<std::uint32_t>((base << f.mantissa_bits) + mantissa);
 }
 
+std::uint32_t encode_power_of_two(double value) {
+  constexpr int kBias = 127;
+  if (std::isnan(value)) return 0xff;
+  if (std::isinf(value) && value > 0) return 0xfe;
+  if (value <= 0) return 0;
+  int exponent = 0;
+  const double half = std::frexp(value, &exponent);  // value = 2 half * 2^(exponent - 1)
+  int code = exponent - 1 + kBias;
+  if (half > 0.75 || (half == 0.75 && code % 2 != 0)) ++code;
+  return static_cast<std::uint32_t>(std::clamp(code, 0, 0xfe));
+}
+
 }  // namespace
 
 double decode_float(DType dtype, std::uint32_t code) {
@@ -94,25 +108,33 @@ double decode_float(DType dtype, std::uint32_t code) {
 }
 
 std::uint32_t encode_float(DType dtype, double value) {
-  if (dtype == DType::f8e8m0) {
-    if (std::isnan(value)) return 0xff;
-    if (value <= 0) return 0;
-    return static_cast<std::uint32_t>(
-        std::min(std::max(std::nearbyint(std::log2(value)) + 127, 0.0), 254.0));
-  }
+  if (dtype == DType::f8e8m0) return encode_power_of_two(value);
   const SmallFloat f = format_of(dtype);
   if (std::isnan(value)) return f.has_nan ? nan_code(f) : 0;
   const std::uint32_t largest = largest_code(f);
   const double magnitude = std::fabs(value);
+  const std::uint32_t infinity = f.has_infinity ? largest + 1 : largest;
+  const std::uint32_t overflow = f.bits() < 16 ? largest : infinity;
   std::uint32_t code = 0;
   if (std::isinf(magnitude)) {
-    code = largest + 1;
+    code = infinity;
   } else if (magnitude > 0) {
     code = nearest_code(f, magnitude);
+    if (code > largest) code = overflow;
   }
-  if (code > largest) code = f.has_infinity ? largest + 1 : largest;
   const bool negative = std::signbit(value) && !(f.unsigned_zero && code == 0);
   return negative ? code | (1U << (f.bits() - 1)) : code;
+}
+
+double sum_to_odd(double a, double b) {
+  const double sum = a + b;
+  if (!std::isfinite(sum)) return sum;
+  // Knuth's two-sum: `error` is exactly what `sum` lacks.
+  const double b_part = sum - a;
+  const double error = (a - (sum - b_part)) + (b - b_part);
+  const auto bits = std::bit_cast<std::uint64_t>(sum);
+  if (error == 0 || bits % 2 != 0) return sum;
+  return std::bit_cast<double>((error > 0) == (sum > 0) ? bits + 1 : bits - 1);
 }
 
 }  // namespace rlx

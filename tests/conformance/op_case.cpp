@@ -31,8 +31,10 @@ double unit_roundoff(DType dtype) {
 double least_normal(DType dtype) {
   switch (dtype) {
     case DType::f64:
+    case DType::c128:
       return std::numeric_limits<double>::min();
     case DType::f32:
+    case DType::c64:
     case DType::bf16:
       return std::numeric_limits<float>::min();
     default:
@@ -66,6 +68,21 @@ bool same_special(double a, double b) {
 }  // namespace
 
 std::ostream& operator<<(std::ostream& out, const OpCase& c) { return out << c.name; }
+
+namespace {
+
+std::vector<OpCase>& noted_cases() {
+  static std::vector<OpCase> cases;
+  return cases;
+}
+
+}  // namespace
+
+std::string case_name(const testing::TestParamInfo<OpCase>& info) {
+  noted_cases().push_back(info.param);
+  return info.param.name;
+}
+const std::vector<OpCase>& instantiated_cases() { return noted_cases(); }
 
 OpCase op_case(std::string name, const std::vector<Tensor>& inputs, OpBuilder build) {
   OpCase c{.name = std::move(name), .build = {}, .inputs = {}};
@@ -190,12 +207,16 @@ testing::AssertionResult agrees(const Tensor& found, const Tensor& expected, con
   const double top = largest_finite(y);
   // Runs flush what they compute in f32 and f64; f16 has its own, which are normal numbers there.
   const bool flushes_denormals = found.dtype() != f16;
+  // The parts of a complex number share its magnitude.
+  const auto magnitude = [&](std::size_t i) {
+    return is_complex(found.dtype()) ? std::hypot(y[i / 2 * 2], y[i / 2 * 2 + 1]) : std::fabs(y[i]);
+  };
   for (std::size_t i = 0; i < x.size(); ++i) {
     if (same_special(x[i], y[i])) continue;
     if (x[i] == 0 && flushes_denormals && std::fabs(y[i]) < least_normal(found.dtype())) continue;
     const double bound =
         2 * u *
-            (c.ulps * std::max(std::fabs(y[i]), least_normal(found.dtype())) + c.scale_ulps * top) +
+            (c.ulps * std::max(magnitude(i), least_normal(found.dtype())) + c.scale_ulps * top) +
         (c.terms > 0 ? (c.terms + 4) * u_sum * sums[i] : 0);
     if (std::fabs(x[i] - y[i]) <= bound) continue;
     return testing::AssertionFailure()
@@ -204,9 +225,24 @@ testing::AssertionResult agrees(const Tensor& found, const Tensor& expected, con
   return testing::AssertionSuccess();
 }
 
+namespace {
+
+Tensor part_magnitudes(const Tensor& complex) {
+  HostArray a(complex);
+  for (std::complex<double>& z : a.as<std::complex<double>>())
+    z = {std::fabs(z.real()), std::fabs(z.imag())};
+  return a.to_tensor();
+}
+
+}  // namespace
+
 NamedTensors evaluate_magnitudes(const Graph& graph, const NamedTensors& inputs) {
   NamedTensors magnitudes;
   for (const auto& [name, tensor] : inputs) {
+    if (is_complex(tensor.dtype())) {
+      magnitudes[name] = part_magnitudes(tensor);
+      continue;
+    }
     std::vector<double> values =
         is_floating(tensor.dtype()) ? doubles(tensor) : std::vector<double>();
     for (double& v : values) v = std::fabs(v);

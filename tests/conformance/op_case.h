@@ -32,7 +32,10 @@ std::ostream& operator<<(std::ostream& out, const OpCase& c);
 
 class OpConformance : public testing::TestWithParam<OpCase> {};
 
-inline std::string case_name(const testing::TestParamInfo<OpCase>& info) { return info.param.name; }
+/// Names a case for INSTANTIATE_TEST_SUITE_P, and notes it in `instantiated_cases`.
+std::string case_name(const testing::TestParamInfo<OpCase>& info);
+/// All cases of all instantiations of `OpConformance`, filtered out or not.
+const std::vector<OpCase>& instantiated_cases();
 
 /// What an operator makes of its inputs.
 using OpBuilder = std::function<Value(const std::vector<Value>&)>;
