@@ -208,8 +208,8 @@ RLX_EXPORT AttentionResult attention(Value q, Value k, Value v, Value mask = {},
                                      const AttentionOptions& options = {});
 
 struct ConvOptions {
-  std::vector<std::int64_t> strides, padding_low, padding_high,
-      dilations;  ///< one an axis; empty: 1, 0, 0, 1
+  /// One entry an axis; empty: 1, 0, 0, 1.
+  std::vector<std::int64_t> strides = {}, padding_low = {}, padding_high = {}, dilations = {};
   std::int64_t groups = 1;
 };
 /// x [n, c, spatial…], w [co, c / groups, kernel…], bias [co]; 1 to 3 spatial axes;
@@ -217,7 +217,8 @@ struct ConvOptions {
 RLX_EXPORT Value conv(Value x, Value w, Value bias = {}, const ConvOptions& options = {});
 enum class Pooling : std::uint8_t { max, average };
 struct PoolOptions {
-  std::vector<std::int64_t> kernel, strides, padding_low, padding_high, dilations;
+  std::vector<std::int64_t> kernel = {}, strides = {}, padding_low = {}, padding_high = {},
+                            dilations = {};
   bool ceil_mode = false;
   bool count_include_pad = false;  ///< average only
 };

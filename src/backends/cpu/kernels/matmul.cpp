@@ -6,6 +6,7 @@
 
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/kernels/fused_epilogue.h"
 #include "compiler/fused.h"
 #include "ops/dot_general.h"
 
@@ -31,13 +32,6 @@ void run_linear(const LinearParams& p, const Run& run) noexcept {
   if (p.has_residual) args.epilogue.residual = run.at<float>(p.residual);
   args.scratch = run.at<std::byte>(p.scratch);
   gemm(args, run.pool);
-}
-
-Activation activation_of(FusedActivation activation) {
-  constexpr Activation kActivations[] = {
-      Activation::kNone, Activation::kRelu,    Activation::kGeluErf, Activation::kGeluTanh,
-      Activation::kSilu, Activation::kSigmoid, Activation::kTanh};
-  return kActivations[static_cast<std::size_t>(activation)];
 }
 
 Match all_f32(const Node& node) {
@@ -89,15 +83,12 @@ void plan_linear(StepBuilder& step) {
   if (!packed) p.args.b = weight_view(op, p.args.k, p.args.n);
   p.has_bias = step.has(2);
   if (p.has_bias) p.bias = step.in(2).at;
+  p.args.epilogue = epilogue_of(op);
   p.has_residual = step.has(3);
   if (p.has_residual) {
     p.residual = step.in(3).at;
     p.args.epilogue.residual_ld = p.args.n;
   }
-  p.args.epilogue.activation = activation_of(op.activation);
-  p.args.epilogue.activation_after_residual = op.activation_last;
-  p.args.epilogue.clamp_low = static_cast<float>(op.clamp_low);
-  p.args.epilogue.clamp_high = static_cast<float>(op.clamp_high);
   // What scratch depends on is which form of B is given; any address will do for that.
   if (packed) p.args.packed = reinterpret_cast<const float*>(alignof(float));
   p.scratch = step.scratch(gemm_scratch_bytes(p.args, step.threads()));
