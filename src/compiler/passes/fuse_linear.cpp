@@ -1,12 +1,9 @@
 #include "compiler/passes/fuse_linear.h"
 
-#include <algorithm>
-
 #include "compiler/fused.h"
-#include "compiler/pattern.h"
+#include "compiler/passes/fuse_epilogue.h"
 #include "ir/node.h"
 #include "ops/dot_general.h"
-#include "ops/elementwise.h"
 
 namespace rlx {
 namespace {
@@ -16,7 +13,7 @@ using Axes = std::vector<std::int64_t>;
 /// A product and what has been taken into it so far.
 struct Fusion {
   FusedLinear op;
-  Value x, w, bias, residual;
+  Value x, w, bias;
   Value result;  ///< the value that the fused node replaces
 };
 
@@ -30,58 +27,16 @@ std::optional<Fusion> product_of(Node& node) {
       dot->a_contracting != Axes{static_cast<std::int64_t>(node.input(0).rank()) - 1})
     return std::nullopt;
   if (dot->b_contracting.size() != 1) return std::nullopt;
-  return Fusion{{.transposed = dot->b_contracting[0] == 1},
-                node.input(0),
-                node.input(1),
-                {},
-                {},
-                node.output()};
+  return Fusion{
+      {.transposed = dot->b_contracting[0] == 1}, node.input(0), node.input(1), {}, node.output()};
 }
 
-// The only reader of a value; none where there are several or it leaves the graph.
-Node* only_reader(const Graph& graph, Value value) {
-  if (graph.use_count(value) != 1 || graph.is_output(value)) return nullptr;
-  return value.node()->uses()[0].user;
-}
-
-// The other operand of an addition that keeps the result's type.
-Value other_addend(const Node& node, Value known) {
-  if (!node.is(add_def) || node.type() != known.type()) return {};
-  const Value other = node.input(node.input(0) == known ? 1 : 0);
-  return other == known ? Value() : other;
-}
-
-bool take_bias(const Graph& graph, Fusion& f) {
+void take_bias(const Graph& graph, Fusion& f) {
   Node* reader = only_reader(graph, f.result);
-  if (reader == nullptr) return false;
+  if (reader == nullptr) return;
   const Value bias = other_addend(*reader, f.result);
-  if (!bias || bias.rank() != 1 || bias.shape()[0] != f.result.shape().back()) return false;
+  if (!bias || bias.rank() != 1 || bias.shape()[0] != f.result.shape().back()) return;
   f.bias = bias;
-  f.result = reader->output();
-  return true;
-}
-
-void take_activation(const Graph& graph, Fusion& f) {
-  static constexpr std::pair<const OpDef*, FusedActivation> kActivations[] = {
-      {&relu_def, FusedActivation::relu},           {&gelu_def, FusedActivation::gelu},
-      {&gelu_tanh_def, FusedActivation::gelu_tanh}, {&silu_def, FusedActivation::silu},
-      {&sigmoid_def, FusedActivation::sigmoid},     {&tanh_def, FusedActivation::tanh}};
-  const Node* reader = only_reader(graph, f.result);
-  if (reader == nullptr) return;
-  const auto at =
-      std::ranges::find_if(kActivations, [&](const auto& a) { return reader->is(*a.first); });
-  if (at == std::end(kActivations)) return;
-  f.op.activation = at->second;
-  f.result = const_cast<Node*>(reader)->output();
-}
-
-// The product has a single reader, so the residual cannot depend on it.
-void take_residual(const Graph& graph, Fusion& f) {
-  Node* reader = only_reader(graph, f.result);
-  if (reader == nullptr) return;
-  const Value other = other_addend(*reader, f.result);
-  if (!other || other.type() != f.result.type()) return;
-  f.residual = other;
   f.result = reader->output();
 }
 
@@ -94,12 +49,12 @@ bool fuse_linear(Graph& graph, const PassContext& context) {
     auto fusion = product_of(*node);
     if (!fusion || fusion->result.dtype() != DType::f32) continue;
     take_bias(graph, *fusion);
-    take_activation(graph, *fusion);
-    take_residual(graph, *fusion);
+    const FusedEpilogue epilogue = find_epilogue(graph, fusion->result);
+    epilogue.set(fusion->op);
     graph.set_origin(node->name());
     const Value y = graph.add1(make_op(fused_linear_def, fusion->op),
-                               {fusion->x, fusion->w, fusion->bias, fusion->residual});
-    graph.replace_uses(fusion->result, y);
+                               {fusion->x, fusion->w, fusion->bias, epilogue.residual});
+    graph.replace_uses(epilogue.result, y);
     context.count("fused linear");
     changed = true;
   }
