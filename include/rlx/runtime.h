@@ -79,6 +79,8 @@ class RLX_EXPORT Executable {
   };
   const std::vector<Port>& inputs() const;
   const std::vector<Port>& outputs() const;
+  /// The weights of the graph as it was given.
+  const std::vector<Port>& params() const;
   const CompileReport& report() const;
   /// How many times a graph was compiled for this executable: 1, and one more for each broken
   /// guard.

@@ -68,6 +68,17 @@ void report(const VerifyOptions& options, const std::string& what,
                                       worst.first, worst.second, options.tolerance));
 }
 
+// Values of the prepared params, from the weights of the graph as it was.
+NamedTensors with_prepared(NamedTensors inputs, const std::vector<PreparedParam>& prepared,
+                           const Graph& original) {
+  for (const PreparedParam& p : prepared) {
+    NamedTensors sources;
+    for (const std::string& name : p.sources()) sources[name] = *original.data_of(name);
+    inputs[p.name] = evaluate_graph(p.graph, sources).at("y");
+  }
+  return inputs;
+}
+
 // Evaluates the graph after each pass that changed it and names the first that changes the answer.
 void check_passes(Graph graph, const VerifyOptions& options) {
   const NamedTensors inputs = make_inputs(ports_of(graph.inputs()), options, true);
@@ -75,13 +86,16 @@ void check_passes(Graph graph, const VerifyOptions& options) {
   CompileReport compiled;
   const CompileOptions compile = compile_options(options);
   std::string last = to_string(graph);
-  run_passes(graph, {backend_for(options.device), compile, compiled},
+  const Graph original = graph.clone();
+  std::vector<PreparedParam> prepared;
+  run_passes(graph, {backend_for(options.device), compile, compiled, prepared},
              [&](const Pass& pass, const Graph& after) {
                const std::string text = to_string(after);
                if (text == last) return;
                last = text;
                report(options, fmt::format("pass {}", pass.name),
-                      worst_output(evaluate_graph(after, inputs), expected));
+                      worst_output(evaluate_graph(after, with_prepared(inputs, prepared, original)),
+                                   expected));
              });
 }
 

@@ -2,7 +2,9 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "compiler/prepare.h"
 #include "compiler/target.h"
 #include "rlx/runtime.h"
 
@@ -13,6 +15,7 @@ struct PassContext {
   const Target& target;
   const CompileOptions& options;
   CompileReport& report;
+  std::vector<PreparedParam>& prepared;  ///< filled by `hoist_params`
 
   /// Counts for the report, such as "raised attention".
   void count(const std::string& what) const { ++report.counts[what]; }

@@ -7,6 +7,8 @@
 
 #include "compiler/passes/fold_constants.h"
 #include "compiler/passes/fuse_linear.h"
+#include "compiler/passes/hoist_params.h"
+#include "compiler/passes/join_linear.h"
 #include "compiler/passes/legalise.h"
 #include "compiler/passes/merge_duplicates.h"
 #include "compiler/passes/raise.h"
@@ -27,6 +29,8 @@ std::span<const Pass> pipeline() {
       {"simplify_raised", simplify, 1},
       {"legalise", legalise, 0},
       {"fuse_linear", fuse_linear, 2},
+      {"join_linear", join_linear, 2},
+      {"hoist_params", hoist_params, 1},
   };
   return kPasses;
 }

@@ -14,14 +14,22 @@
 
 namespace rlx {
 
+/// A weight that is computed from others, compiled; `missing` are those not set yet.
+struct Prepared {
+  std::string name;
+  Executable executable;
+  std::set<std::string> missing;
+};
+
 /// What Contexts share: the program and its plans.
 class ExecutableState {
  public:
   std::shared_ptr<const Graph> graph;
   std::shared_ptr<Program> program;
   CompileReport report;
-  std::vector<Executable::Port> inputs, outputs;
+  std::vector<Executable::Port> inputs, outputs, params;
   std::set<std::string> missing_params;
+  std::vector<Prepared> prepared;
   int compilations = 0;
 
   /// The plan for these sizes, from the cache of the last few or new. Thread-safe.
@@ -76,18 +84,45 @@ void require_valid(const Graph& graph) {
     throw InvalidArgument(fmt::format("the graph is not valid: {}", fmt::join(findings, "; ")));
 }
 
-// Hands the graph's own weights to the program one by one, so that no more than one exists twice.
-void load_params(Graph& graph, ExecutableState& state) {
-  std::vector<std::string> names;
-  for (const auto& param : graph.params()) names.push_back(param.name);
-  for (const std::string& name : names) {
-    const Tensor* data = graph.data_of(name);
-    if (data == nullptr) {
+std::vector<Prepared> compile_prepared(std::vector<PreparedParam> params,
+                                       const CompileOptions& options) {
+  CompileOptions plain = options;
+  plain.optimization = 0;
+  std::vector<Prepared> prepared;
+  for (PreparedParam& p : params) {
+    const std::vector<std::string> sources = p.sources();
+    prepared.push_back(
+        {p.name, compile(std::move(p.graph), plain), {sources.begin(), sources.end()}});
+  }
+  return prepared;
+}
+
+// Gives a weight to the programs that read it, and computes what it was the last missing source of.
+void take_param(ExecutableState& state, const std::string& name, const Tensor& value) {
+  state.missing_params.erase(name);
+  const auto is_it = [&](const Graph::Named& param) { return param.name == name; };
+  if (std::ranges::any_of(state.graph->params(), is_it)) state.program->set_param(name, value);
+  for (Prepared& p : state.prepared) {
+    const auto& sources = p.executable.params();
+    if (std::ranges::none_of(sources,
+                             [&](const Executable::Port& port) { return port.name == name; }))
+      continue;
+    p.executable.set_param(name, value);
+    p.missing.erase(name);
+    if (p.missing.empty()) state.program->set_param(p.name, Context(p.executable).run({}).at("y"));
+  }
+  state.report.param_bytes = state.program->param_bytes();
+}
+
+// Hands the graph's own weights over one by one, so that no more than one exists twice.
+void load_params(std::map<std::string, std::optional<Tensor>> data, ExecutableState& state) {
+  for (auto& [name, tensor] : data) {
+    if (!tensor) {
       state.missing_params.insert(name);
       continue;
     }
-    state.program->set_param(name, *data);
-    graph.drop_data(name);
+    take_param(state, name, *tensor);
+    tensor.reset();
   }
 }
 
@@ -98,13 +133,24 @@ Executable compile(Graph graph, const CompileOptions& options) {
   auto state = std::make_shared<ExecutableState>();
   state->inputs = ports_of(graph.inputs());
   state->outputs = ports_of(graph.outputs());
+  state->params = ports_of(graph.params());
   Backend& backend = backend_for(options.device);
   state->report.device = options.device;
-  run_passes(graph, {backend, options, state->report});
+  // The weights stay out of the passes: what these drop is not needed, and what they add is
+  // computed later.
+  std::map<std::string, std::optional<Tensor>> data;
+  for (const auto& param : graph.params()) {
+    const Tensor* tensor = graph.data_of(param.name);
+    data[param.name] = tensor ? std::optional(*tensor) : std::nullopt;
+    graph.drop_data(param.name);
+  }
+  std::vector<PreparedParam> prepared;
+  run_passes(graph, {backend, options, state->report, prepared});
   auto shared = std::make_shared<Graph>(std::move(graph));
   state->graph = shared;
   state->program = backend.build(shared, options, state->report);
-  load_params(*shared, *state);
+  state->prepared = compile_prepared(std::move(prepared), options);
+  load_params(std::move(data), *state);
   state->report.param_bytes = state->program->param_bytes();
   state->compilations = 1;
   return Executable(std::move(state));
@@ -116,21 +162,19 @@ Executable& Executable::operator=(Executable&&) noexcept = default;
 Executable::~Executable() = default;
 
 void Executable::set_param(std::string_view name, Tensor value) {
-  for (const auto& param : state_->graph->params()) {
+  for (const auto& param : state_->params) {
     if (param.name != name) continue;
     const TensorType found{value.dtype(), Shape::of(value.dims())};
-    if (found != param.value.type()) {
-      throw ShapeError(fmt::format("param {} is {}, found {}", name, to_string(param.value.type()),
-                                   to_string(found)));
+    if (found != param.type) {
+      throw ShapeError(
+          fmt::format("param {} is {}, found {}", name, to_string(param.type), to_string(found)));
     }
-    state_->program->set_param(name, value);
-    state_->missing_params.erase(std::string(name));
-    state_->report.param_bytes = state_->program->param_bytes();
-    return;
+    return take_param(*state_, param.name, value);
   }
   throw InvalidArgument(fmt::format("there is no param {}", name));
 }
 
+const std::vector<Executable::Port>& Executable::params() const { return state_->params; }
 const std::vector<Executable::Port>& Executable::inputs() const { return state_->inputs; }
 const std::vector<Executable::Port>& Executable::outputs() const { return state_->outputs; }
 const CompileReport& Executable::report() const { return state_->report; }
