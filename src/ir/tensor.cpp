@@ -7,11 +7,11 @@
 #include <cstring>
 #include <new>
 
+#include "base/os_memory.h"
+
 namespace rlx {
 inline namespace v0 {
 namespace {
-
-constexpr std::size_t kAlignment = 64;
 
 std::size_t element_count(const Tensor::Dims& dims) {
   std::size_t count = 1;
@@ -29,16 +29,6 @@ std::size_t element_count(const Tensor::Dims& dims) {
   return count;
 }
 
-std::shared_ptr<std::byte> allocate(std::size_t bytes) {
-  const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  if (rounded < bytes) throw ShapeError(fmt::format("{} bytes exceed the address space", bytes));
-  auto* p =
-      static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded));
-  if (p == nullptr) throw std::bad_alloc();
-  std::memset(p, 0, rounded);
-  return {p, [](std::byte* q) { std::free(q); }};
-}
-
 }  // namespace
 
 Tensor::Tensor(DType dtype, Dims dims)
@@ -48,7 +38,7 @@ Tensor::Tensor(DType dtype, Dims dims)
     return;
   }
   byte_count_ = byte_size(dtype, size_);
-  auto memory = allocate(byte_count_);
+  auto memory = allocate_zeroed(byte_count_);
   bytes_ = memory.get();
   owner_ = std::move(memory);
   writable_ = true;

@@ -14,11 +14,12 @@
 
 namespace rlx {
 
-/// A weight that is computed from others, compiled; `missing` are those not set yet.
+/// A weight that is computed from others, and those of them that are set so far. They are let go
+/// once it is computed, so that no weight stays in memory twice; to compute it anew all of them
+/// have to be set again.
 struct Prepared {
-  std::string name;
-  Executable executable;
-  std::set<std::string> missing;
+  PreparedParam param;
+  NamedTensors sources;
 };
 
 /// What Contexts share: the program and its plans.
@@ -27,6 +28,7 @@ class ExecutableState {
   std::shared_ptr<const Graph> graph;
   std::shared_ptr<Program> program;
   CompileReport report;
+  CompileOptions options;
   std::vector<Executable::Port> inputs, outputs, params;
   std::set<std::string> missing_params;
   std::vector<Prepared> prepared;
@@ -84,17 +86,12 @@ void require_valid(const Graph& graph) {
     throw InvalidArgument(fmt::format("the graph is not valid: {}", fmt::join(findings, "; ")));
 }
 
-std::vector<Prepared> compile_prepared(std::vector<PreparedParam> params,
-                                       const CompileOptions& options) {
+Tensor computed(const Prepared& p, const CompileOptions& options) {
   CompileOptions plain = options;
   plain.optimization = 0;
-  std::vector<Prepared> prepared;
-  for (PreparedParam& p : params) {
-    const std::vector<std::string> sources = p.sources();
-    prepared.push_back(
-        {p.name, compile(std::move(p.graph), plain), {sources.begin(), sources.end()}});
-  }
-  return prepared;
+  Executable executable = compile(p.param.graph.clone(), plain);
+  for (const auto& [name, value] : p.sources) executable.set_param(name, value);
+  return Context(executable).run({}).at("y");
 }
 
 // Gives a weight to the programs that read it, and computes what it was the last missing source of.
@@ -103,13 +100,16 @@ void take_param(ExecutableState& state, const std::string& name, const Tensor& v
   const auto is_it = [&](const Graph::Named& param) { return param.name == name; };
   if (std::ranges::any_of(state.graph->params(), is_it)) state.program->set_param(name, value);
   for (Prepared& p : state.prepared) {
-    const auto& sources = p.executable.params();
-    if (std::ranges::none_of(sources,
-                             [&](const Executable::Port& port) { return port.name == name; }))
+    const std::vector<std::string> sources = p.param.sources();
+    if (std::ranges::find(sources, name) == sources.end()) continue;
+    p.sources[name] = value;
+    if (p.sources.size() < sources.size()) {
+      state.missing_params.insert(p.param.name);
       continue;
-    p.executable.set_param(name, value);
-    p.missing.erase(name);
-    if (p.missing.empty()) state.program->set_param(p.name, Context(p.executable).run({}).at("y"));
+    }
+    state.program->set_param(p.param.name, computed(p, state.options));
+    state.missing_params.erase(p.param.name);
+    p.sources.clear();
   }
   state.report.param_bytes = state.program->param_bytes();
 }
@@ -136,6 +136,7 @@ Executable compile(Graph graph, const CompileOptions& options) {
   state->params = ports_of(graph.params());
   Backend& backend = backend_for(options.device);
   state->report.device = options.device;
+  state->options = options;
   // The weights stay out of the passes: what these drop is not needed, and what they add is
   // computed later.
   std::map<std::string, std::optional<Tensor>> data;
@@ -149,7 +150,7 @@ Executable compile(Graph graph, const CompileOptions& options) {
   auto shared = std::make_shared<Graph>(std::move(graph));
   state->graph = shared;
   state->program = backend.build(shared, options, state->report);
-  state->prepared = compile_prepared(std::move(prepared), options);
+  for (PreparedParam& p : prepared) state->prepared.push_back({std::move(p), {}});
   load_params(std::move(data), *state);
   state->report.param_bytes = state->program->param_bytes();
   state->compilations = 1;

@@ -1,7 +1,6 @@
 #include "backends/cpu/program.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <cstdlib>
 #include <new>
@@ -14,24 +13,12 @@
 namespace rlx::cpu {
 namespace {
 
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
-
 bool is_step(const Node& node) {
   return !node.is(input_def) && !node.is(param_def) && !node.is(constant_def) &&
          !node.is(size_def) && !node.is(state_def) && !is_view_candidate(node);
 }
 
 }  // namespace
-
-Weights::Weights(std::size_t bytes) : bytes_(bytes) {
-  const std::size_t alignment = bytes >= kHugePage ? kHugePage : 64;
-  const std::size_t rounded =
-      (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
-  auto* p = static_cast<std::byte*>(std::aligned_alloc(alignment, rounded));
-  if (p == nullptr) throw std::bad_alloc();
-  if (alignment == kHugePage) madvise(p, rounded, MADV_HUGEPAGE);  // a hint: failing is harmless
-  memory_ = {p, [](std::byte* q) { std::free(q); }};
-}
 
 CpuProgram::CpuProgram(std::shared_ptr<const Graph> graph, const CompileOptions& options,
                        CompileReport& report)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/cpu/kernel.h"
+#include "base/os_memory.h"
 #include "compiler/bound_graph.h"
 #include "runtime/backend.h"
 
@@ -44,7 +45,7 @@ class Plan : public BoundProgram {
 /// Weights as bytes, aligned to 64 and in large pages where they are large.
 class Weights {
  public:
-  explicit Weights(std::size_t bytes);
+  explicit Weights(std::size_t bytes) : memory_(allocate_zeroed(bytes)), bytes_(bytes) {}
   std::byte* data() const { return memory_.get(); }
   std::size_t bytes() const { return bytes_; }
 
