@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "compiler/passes/fold_constants.h"
+#include "compiler/passes/fuse_conv.h"
 #include "compiler/passes/fuse_linear.h"
 #include "compiler/passes/hoist_params.h"
 #include "compiler/passes/join_linear.h"
@@ -31,6 +32,7 @@ std::span<const Pass> pipeline() {
       {"fuse_linear", fuse_linear, 2},
       {"join_linear", join_linear, 2},
       {"hoist_params", hoist_params, 1},
+      {"fuse_conv", fuse_conv, 2},
   };
   return kPasses;
 }
