@@ -32,12 +32,14 @@ struct ConvStep {
   Buffer x, w, bias, residual, y, scratch;
   bool has_bias = false, has_residual = false;
   Window window;
+  bool is_pointwise = false;  // each output pixel reads one input pixel
   std::size_t batch = 0, groups = 1;
   std::size_t channels = 0, outputs = 0;  // of one group
   std::size_t k = 0, k_step = 0, w_stride = 0;
   std::size_t input_size = 0, pixels = 0;  // of one channel
   std::size_t tile_pixels = 0, tiles = 0, row_parts = 1;
-  std::size_t threads = 1, scratch_floats = 0;
+  std::size_t threads = 1;
+  std::size_t tap_floats = 0, scratch_bytes = 0;  // of a thread: gathered taps, then `Piece`s
   const GemmKernels* kernels = nullptr;
   Epilogue epilogue;
 };
@@ -76,6 +78,16 @@ void write_zeros(float* to, std::int64_t count) {
   for (std::int64_t i = 0; i < count; i += kChunk) std::memset(to + i, 0, kChunk * sizeof(float));
 }
 
+using Float4 = float __attribute__((vector_size(16)));
+
+/// Every other one of eight floats.
+Float4 even_floats(const float* from) {
+  Float4 a, b;
+  std::memcpy(&a, from, sizeof a);
+  std::memcpy(&b, from + 4, sizeof b);
+  return Float4{a[0], a[2], b[0], b[2]};
+}
+
 void copy_every(const float* from, std::int64_t stride, std::int64_t count, const float* end,
                 float* to) {
   const auto whole = static_cast<std::int64_t>(round_up(static_cast<std::size_t>(count), kChunk));
@@ -84,75 +96,104 @@ void copy_every(const float* from, std::int64_t stride, std::int64_t count, cons
     for (std::int64_t i = 0; i < count; i += kChunk)
       std::memcpy(to + i, from + i, kChunk * sizeof(float));
   } else if (has_room && stride == 2) {
-    for (std::int64_t i = 0; i < count; i += kChunk) {
-      for (std::size_t j = 0; j < kChunk; ++j) to[i + j] = from[2 * (i + j)];
+    for (std::int64_t i = 0; i < count; i += 4) {
+      const Float4 even = even_floats(from + 2 * i);
+      std::memcpy(to + i, &even, sizeof even);
     }
   } else {
     for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * stride];
   }
 }
 
-/// One tap of the window in one channel.
-struct Tap {
-  std::size_t channel = 0;
-  std::int64_t at[3] = {};  // in the kernel
-
-  void advance(const Window& window) {
-    for (std::size_t axis = 3; axis-- > 0;) {
-      if (++at[axis] < window.axes[axis].kernel) return;
-      at[axis] = 0;
-    }
-    ++channel;
-  }
-};
-
-Tap tap_at(const Window& window, std::size_t k) {
-  const std::size_t taps = window.taps();
-  Tap tap{k / taps, {}};
-  auto rest = static_cast<std::int64_t>(k % taps);
-  for (std::size_t axis = 3; axis-- > 0;) {
-    tap.at[axis] = rest % window.axes[axis].kernel;
-    rest /= window.axes[axis].kernel;
-  }
-  return tap;
-}
-
 std::int64_t ceil_ratio(std::int64_t a, std::int64_t b) { return b == 1 ? a : (a + b - 1) / b; }
 
-/// Writes what the tap reads for each pixel of the segment. `channel` is its channel of the input,
-/// `end` the end of all input.
-void gather_segment(const Window& window, const Segment& s, const Tap& tap, const float* channel,
-                    const float* end, float* to) {
+/// What one tap reads for a segment, in any channel: pixels [low, high) read the input from `from`
+/// on, the others its padding.
+struct Piece {
+  std::int64_t from = 0;
+  std::uint8_t column = 0, count = 0, low = 0, high = 0;
+};
+
+/// The piece of the tap at `at` in the kernel.
+Piece piece_of(const Window& window, const Segment& s, const std::int64_t (&at)[3]) {
   const auto& [depth, height, width] = window.axes;
-  const std::int64_t z = s.at[0] + tap.at[0] * depth.dilation;
-  const std::int64_t y = s.at[1] + tap.at[1] * height.dilation;
-  const std::int64_t x = s.at[2] + tap.at[2] * width.dilation;
+  Piece piece;
+  piece.column = static_cast<std::uint8_t>(s.column);
+  piece.count = static_cast<std::uint8_t>(s.count);
+  const std::int64_t z = s.at[0] + at[0] * depth.dilation;
+  const std::int64_t y = s.at[1] + at[1] * height.dilation;
+  const std::int64_t x = s.at[2] + at[2] * width.dilation;
   const bool inside = z >= 0 && z < depth.input && y >= 0 && y < height.input && x < width.input;
-  if (!inside) return write_zeros(to, s.count);
-  // Pixels [low, high) read the input, the others its padding.
+  if (!inside) return piece;
   const std::int64_t low = x < 0 ? std::min(s.count, ceil_ratio(-x, width.stride)) : 0;
   const std::int64_t high =
       std::max(low, std::min(s.count, ceil_ratio(width.input - x, width.stride)));
-  if (low > 0) write_zeros(to, low);
-  if (high > low) {
-    const float* from = channel + (z * height.input + y) * width.input + x + low * width.stride;
-    copy_every(from, width.stride, high - low, end, to + low);
+  piece.from = (z * height.input + y) * width.input + x + low * width.stride;
+  piece.low = static_cast<std::uint8_t>(low);
+  piece.high = static_cast<std::uint8_t>(high);
+  return piece;
+}
+
+/// The pieces of a panel of pixels, [taps][segments]; returns how many segments there are.
+std::size_t cut_pieces(const Window& window, Range pixels, Piece* pieces) {
+  Segment segments[kMaxPanel];
+  const std::size_t count = cut_segments(window, pixels, segments);
+  const auto& [depth, height, width] = window.axes;
+  for (std::int64_t z = 0; z < depth.kernel; ++z) {
+    for (std::int64_t y = 0; y < height.kernel; ++y) {
+      for (std::int64_t x = 0; x < width.kernel; ++x) {
+        for (std::size_t j = 0; j < count; ++j)
+          *pieces++ = piece_of(window, segments[j], {z, y, x});
+      }
+    }
   }
-  if (high < s.count) write_zeros(to + high, s.count - high);
+  return count;
+}
+
+std::size_t most_segments(const Window& window, std::size_t panel) {
+  const auto row = static_cast<std::size_t>(window.axes[2].output);
+  return std::min(panel, (panel - 1) / row + 2);
+}
+
+void gather_piece(const Piece& piece, std::int64_t stride, const float* channel, const float* end,
+                  float* to) {
+  to += piece.column;
+  if (piece.low > 0) write_zeros(to, piece.low);
+  if (piece.high > piece.low)
+    copy_every(channel + piece.from, stride, piece.high - piece.low, end, to + piece.low);
+  if (piece.high < piece.count) write_zeros(to + piece.high, piece.count - piece.high);
 }
 
 /// X[k, pixels] as a panel [k][width]; up to kChunk floats behind it may be overwritten.
 void gather_panel(const Window& window, Range k, Range pixels, std::size_t width,
-                  const float* channels, const float* end, float* to) {
-  if (k.size() == 0) return;
-  Segment segments[kMaxPanel];
-  const std::size_t count = cut_segments(window, pixels, segments);
+                  const float* channels, const float* end, Piece* pieces, float* to) {
+  const std::size_t taps = window.taps();
   const std::size_t channel_size = window.input_size();
-  Tap tap = tap_at(window, k.begin);
-  for (std::size_t i = k.begin; i < k.end; ++i, tap.advance(window), to += width) {
-    const float* channel = channels + tap.channel * channel_size;
+  const std::int64_t stride = window.axes[2].stride;
+  const std::size_t count = cut_pieces(window, pixels, pieces);
+  const float* channel = channels + k.begin / taps * channel_size;
+  std::size_t tap = k.begin % taps;
+  for (std::size_t i = k.begin; i < k.end; ++i, to += width) {
     for (std::size_t j = 0; j < count; ++j)
-      gather_segment(window, segments[j], tap, channel, end, to + segments[j].column);
+      gather_piece(pieces[tap * count + j], stride, channel, end, to);
+    std::fill(to + pixels.size(), to + width, 0.0F);
+    if (++tap < taps) continue;
+    tap = 0;
+    channel += channel_size;
+  }
+}
+
+/// The same where each output pixel reads one input pixel.
+void copy_panel(Range k, Range pixels, std::size_t width, const float* channels,
+                std::size_t channel_size, float* to) {
+  const float* from = channels + k.begin * channel_size + pixels.begin;
+  const bool is_whole = pixels.size() == kMaxPanel;
+  for (std::size_t i = k.begin; i < k.end; ++i, from += channel_size, to += width) {
+    if (is_whole) {
+      std::memcpy(to, from, kMaxPanel * sizeof(float));
+      continue;
+    }
+    std::copy_n(from, pixels.size(), to);
     std::fill(to + pixels.size(), to + width, 0.0F);
   }
 }
@@ -174,9 +215,10 @@ std::size_t panel_width(const ConvStep& s, std::size_t pixels) {
   return round_up(std::min(pixels, s.kernels->panel()), s.kernels->lanes);
 }
 
-/// y[rows, pixels] (+)= w·panel for one micro-kernel's rows and one panel.
+/// y[rows, pixels] (+)= w·panel for one micro-kernel's rows and one panel. Sums start from `start`,
+/// [rows, panel], or from zero if it is null.
 void multiply_tile(const ConvStep& s, const Task& task, Range rows, Range pixels, Range k,
-                   const float* panel, EpilogueFunction second_pass) {
+                   const float* panel, const float* start, EpilogueFunction second_pass) {
   const std::size_t width = panel_width(s, pixels.size());
   float* y = task.y + rows.begin * s.pixels + pixels.begin;
   alignas(64) float sums[kMaxTileFloats];
@@ -191,13 +233,8 @@ void multiply_tile(const ConvStep& s, const Task& task, Range rows, Range pixels
   tile.partial_ld = tile.out_ld = s.pixels;
   tile.out = y;
   if (k.begin == 0) {
-    tile.partial = nullptr;
-    if (task.bias != nullptr) {  // a row has one, where the micro-kernel's is a column's
-      for (std::size_t r = 0; r < rows.size(); ++r)
-        std::fill_n(sums + r * width, width, task.bias[rows.begin + r]);
-      tile.partial = sums;
-      tile.partial_ld = width;
-    }
+    tile.partial = start;
+    tile.partial_ld = s.kernels->panel();
   }
   const bool finishes = k.end == s.k && second_pass != nullptr;
   if (finishes) {
@@ -212,28 +249,58 @@ void multiply_tile(const ConvStep& s, const Task& task, Range rows, Range pixels
                s.epilogue.clamp_low, s.epilogue.clamp_high});
 }
 
-void run_task(const ConvStep& s, const Task& task, EpilogueFunction second_pass, float* taps) {
+/// The tile's pixels that panel `p` holds.
+Range panel_pixels(const ConvStep& s, const Task& task, std::size_t p) {
+  const std::size_t begin = task.pixels.begin + p * s.kernels->panel();
+  return {begin, std::min(task.pixels.end, begin + s.kernels->panel())};
+}
+
+/// Gathers a slice of k for all panels of the task, `panel_floats` apart.
+void gather_taps(const ConvStep& s, const Task& task, Range k, std::size_t panel_floats,
+                 std::byte* scratch) {
+  auto* taps = reinterpret_cast<float*>(scratch);
+  auto* pieces = reinterpret_cast<Piece*>(scratch + s.tap_floats * sizeof(float));
+  if (k.size() == 0) return;
+  for (std::size_t p = 0; p * s.kernels->panel() < task.pixels.size(); ++p) {
+    const Range pixels = panel_pixels(s, task, p);
+    const std::size_t width = panel_width(s, pixels.size());
+    float* to = taps + p * panel_floats;
+    if (s.is_pointwise) {
+      copy_panel(k, pixels, width, task.x, s.input_size, to);
+    } else {
+      gather_panel(s.window, k, pixels, width, task.x, task.x_end, pieces, to);
+    }
+  }
+}
+
+/// The biases of some rows, each as wide as a panel; null where there are none.
+const float* spread_bias(const ConvStep& s, const Task& task, Range rows, float* to) {
+  if (task.bias == nullptr) return nullptr;
   const std::size_t panel = s.kernels->panel();
-  const std::size_t panels = ceil_div(task.pixels.size(), panel);
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    std::fill_n(to + r * panel, panel, task.bias[rows.begin + r]);
+  return to;
+}
+
+void run_task(const ConvStep& s, const Task& task, EpilogueFunction second_pass,
+              std::byte* scratch) {
+  const auto* taps = reinterpret_cast<const float*>(scratch);
+  const std::size_t panels = ceil_div(task.pixels.size(), s.kernels->panel());
   const std::size_t tiles = ceil_div(task.rows.size(), s.kernels->max_rows);
-  const auto pixels_of = [&](std::size_t p) {
-    const std::size_t begin = task.pixels.begin + p * panel;
-    return Range{begin, std::min(task.pixels.end, begin + panel)};
-  };
   std::size_t begin = 0;
   do {  // once for no taps at all: the epilogue of an empty sum
     const Range k{begin, std::min(s.k, begin + s.k_step)};
-    const std::size_t panel_floats = panel * k.size();
-    for (std::size_t p = 0; p < panels; ++p) {
-      const Range pixels = pixels_of(p);
-      gather_panel(s.window, k, pixels, panel_width(s, pixels.size()), task.x, task.x_end,
-                   taps + p * panel_floats);
-    }
+    const std::size_t panel_floats = s.kernels->panel() * k.size();
+    gather_taps(s, task, k, panel_floats, scratch);
     for (std::size_t t = 0; t < tiles; ++t) {
       const Range part = part_of(task.rows.size(), t, tiles);
       const Range rows{task.rows.begin + part.begin, task.rows.begin + part.end};
-      for (std::size_t p = 0; p < panels; ++p)
-        multiply_tile(s, task, rows, pixels_of(p), k, taps + p * panel_floats, second_pass);
+      alignas(64) float biases[kMaxTileFloats];
+      const float* start = k.begin == 0 ? spread_bias(s, task, rows, biases) : nullptr;
+      for (std::size_t p = 0; p < panels; ++p) {
+        multiply_tile(s, task, rows, panel_pixels(s, task, p), k, taps + p * panel_floats, start,
+                      second_pass);
+      }
     }
     begin = k.end;
   } while (begin < s.k);
@@ -264,14 +331,14 @@ void run_conv(const ConvStep& s, const Run& run) noexcept {
   if (s.has_residual) epilogue.residual = run.at<const float>(s.residual);
   const EpilogueFunction second_pass =
       needs_second_pass(epilogue) ? epilogue_function(epilogue) : nullptr;
-  float* scratch = run.at<float>(s.scratch);
+  auto* scratch = run.at<std::byte>(s.scratch);
   const std::size_t tasks = s.batch * s.groups * s.tiles * s.row_parts;
   const std::size_t cost = s.outputs / s.row_parts * s.tile_pixels * (s.k + 1) / 16;
   parallel_ranges(run, tasks, cost, s.threads,
                   [&](std::size_t part, std::size_t begin, std::size_t end) noexcept {
                     for (std::size_t i = begin; i < end; ++i)
                       run_task(s, task_at(s, run, i), second_pass,
-                               scratch + part * s.scratch_floats);
+                               scratch + part * s.scratch_bytes);
                   });
 }
 
@@ -308,7 +375,9 @@ void cut_tasks(ConvStep& s) {
   s.tiles = ceil_div(s.pixels, s.tile_pixels);
   s.row_parts =
       row_parts(s.batch * s.groups * s.tiles, ceil_div(s.outputs, s.kernels->max_rows), s.threads);
-  s.scratch_floats = round_up(tile_panels * panel * s.k_step + kChunk, 16);
+  s.tap_floats = round_up(tile_panels * panel * s.k_step + kChunk, kChunk);
+  const std::size_t pieces = s.is_pointwise ? 0 : s.window.taps() * most_segments(s.window, panel);
+  s.scratch_bytes = round_up(s.tap_floats * sizeof(float) + pieces * sizeof(Piece), 64);
 }
 
 /// Row stride of packed weights: rows a multiple of 2 KiB apart would share a few sets of the L1.
@@ -347,6 +416,7 @@ void plan(StepBuilder& step, const Attributes& op, const Epilogue& epilogue) {
   s.k = s.channels * s.window.taps();
   s.input_size = s.window.input_size();
   s.pixels = s.window.output_size();
+  s.is_pointwise = std::ranges::all_of(s.window.axes, &WindowAxis::copies);
   s.threads = static_cast<std::size_t>(step.threads());
   s.kernels = &gemm_kernels(cpu_level());
   s.epilogue = epilogue;
@@ -360,7 +430,7 @@ void plan(StepBuilder& step, const Attributes& op, const Epilogue& epilogue) {
   s.has_residual = step.has(3);
   if (s.has_residual) s.residual = step.in(3).at;
   cut_tasks(s);
-  s.scratch = step.scratch(s.threads * s.scratch_floats * sizeof(float));
+  s.scratch = step.scratch(s.threads * s.scratch_bytes);
   step.launch(run_conv, s);
 }
 

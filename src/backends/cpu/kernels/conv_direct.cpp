@@ -43,22 +43,20 @@ HWY_BEFORE_NAMESPACE();
 namespace rlx::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Sums of one band of one output channel, [rows, out_stride].
+/// Sums of one band of one output channel, [rows, pitch].
 template <class T>
 void convolve_band(const DirectConvStep& s, const Band& band, const T* x, const T* w,
-                   Computed<T> bias, Computed<T>* scratch, Computed<T>* sums) {
-  using C = Computed<T>;
+                   Computed<T> bias, LineGatherer<T>& gatherer, Computed<T>* weights,
+                   Computed<T>* sums) {
   const WindowLines& l = s.lines;
   const std::size_t taps = l.taps.size();
-  C* lines = scratch;
-  C* weights = lines + l.line_elements();
   const ComputeTag<T> d;
   if (s.channels == 0) std::fill_n(sums, l.out_elements(), bias);
   for (std::size_t c = 0; c < s.channels; ++c) {
-    gather_lines(l, x + c * l.window.input_size(), band.plane, band.row, band.rows, C(0), lines);
+    gatherer.gather(x + c * l.window.input_size(), band);
     map(w + c * taps, weights, taps, [](auto v, std::size_t, std::size_t) HWY_ATTR { return v; });
     sweep(
-        l, band.rows, lines, sums, c == 0, bias,
+        l, band.rows, gatherer.lines(), sums, c == 0, bias,
         [&](std::size_t t) HWY_ATTR { return hn::Set(d, weights[t]); },
         [](auto sum, auto v, auto k) HWY_ATTR { return hn::MulAdd(v, k, sum); });
   }
@@ -68,7 +66,7 @@ template <class T>
 void store_band(const DirectConvStep& s, const Band& band, const Run& run,
                 EpilogueFunction epilogue, const Computed<T>* sums) {
   const auto cols = static_cast<std::size_t>(s.lines.window.axes[2].output);
-  const auto sums_ld = static_cast<std::size_t>(s.lines.out_stride);
+  const auto sums_ld = static_cast<std::size_t>(s.lines.pitch);
   const auto rows = static_cast<std::size_t>(band.rows);
   T* y = run.at<T>(s.y) + band.first;
   if constexpr (std::is_same_v<T, float>) {
@@ -98,6 +96,8 @@ void convolve_direct(const DirectConvStep& s, const Run& run) noexcept {
   parallel_ranges(run, s.batch * all_outputs * bands_of_channel(l), cost, s.threads,
                   [&](std::size_t part, std::size_t begin, std::size_t end) noexcept {
                     C* sums = scratch + part * s.scratch_elements;
+                    C* lines = sums + l.out_elements();
+                    LineGatherer<T> gatherer(l, C(0), lines);
                     for (std::size_t i = begin; i < end; ++i) {
                       const Band band = band_at(l, i);
                       const auto channel = static_cast<std::size_t>(band.channel);
@@ -107,7 +107,7 @@ void convolve_direct(const DirectConvStep& s, const Run& run) noexcept {
                           run.at<const T>(s.x) + group * s.channels * l.window.input_size();
                       const T* w = run.at<const T>(s.w) + output * weights;
                       const C bias = s.has_bias ? load_one(run.at<const T>(s.bias) + output) : C(0);
-                      convolve_band(s, band, x, w, bias, sums + l.out_elements(), sums);
+                      convolve_band(s, band, x, w, bias, gatherer, lines + l.line_elements(), sums);
                       store_band<T>(s, band, run, epilogue, sums);
                     }
                   });

@@ -69,19 +69,18 @@ void divide_row(std::span<const std::int64_t> counts, std::int64_t others, C* su
 }
 
 template <class Kind, class T>
-void pool_band(const PoolStep& s, const Band& band, const T* channel, T* y, Computed<T>* scratch) {
+void pool_band(const PoolStep& s, const Band& band, const T* channel, T* y,
+               LineGatherer<T>& gatherer, Computed<T>* out) {
   using C = Computed<T>;
   const WindowLines& l = s.lines;
   const auto cols = static_cast<std::size_t>(l.window.axes[2].output);
-  C* out = scratch;
-  C* lines = scratch + l.out_elements();
-  gather_lines(l, channel, band.plane, band.row, band.rows, Kind::template start<C>(), lines);
+  gatherer.gather(channel, band);
   sweep(
-      l, band.rows, lines, out, true, Kind::template start<C>(),
+      l, band.rows, gatherer.lines(), out, true, Kind::template start<C>(),
       [](std::size_t) HWY_ATTR { return 0; },
       [](auto sum, auto v, int) HWY_ATTR { return Kind::apply(sum, v); });
   for (std::int64_t row = 0; row < band.rows; ++row) {
-    C* from = out + row * l.out_stride;
+    C* from = out + row * l.pitch;
     if constexpr (Kind::kDivides) {
       divide_row(s.counts[2],
                  s.counts[0][static_cast<std::size_t>(band.plane)] *
@@ -98,17 +97,18 @@ void pool(const PoolStep& s, const Run& run) noexcept {
   const WindowLines& l = s.lines;
   const std::size_t cost = l.out_elements() * (l.taps.size() + 4) / 4;
   Computed<T>* scratch = run.at<Computed<T>>(s.scratch);
-  parallel_ranges(run, s.channels * bands_of_channel(l), cost, s.threads,
-                  [&](std::size_t part, std::size_t begin, std::size_t end) noexcept {
-                    for (std::size_t i = begin; i < end; ++i) {
-                      const Band band = band_at(l, i);
-                      const T* channel =
-                          run.at<const T>(s.x) +
-                          static_cast<std::size_t>(band.channel) * l.window.input_size();
-                      pool_band<Kind>(s, band, channel, run.at<T>(s.y) + band.first,
-                                      scratch + part * s.scratch_elements);
-                    }
-                  });
+  parallel_ranges(
+      run, s.channels * bands_of_channel(l), cost, s.threads,
+      [&](std::size_t part, std::size_t begin, std::size_t end) noexcept {
+        Computed<T>* out = scratch + part * s.scratch_elements;
+        LineGatherer<T> gatherer(l, Kind::template start<Computed<T>>(), out + l.out_elements());
+        for (std::size_t i = begin; i < end; ++i) {
+          const Band band = band_at(l, i);
+          const T* channel =
+              run.at<const T>(s.x) + static_cast<std::size_t>(band.channel) * l.window.input_size();
+          pool_band<Kind>(s, band, channel, run.at<T>(s.y) + band.first, gatherer, out);
+        }
+      });
 }
 
 PoolFunction pool_function(DType dtype, Pooling kind) {

@@ -7,24 +7,25 @@ namespace {
 
 constexpr std::int64_t kBandElements = 8 * 1024;
 constexpr std::int64_t kVectorElements = 16;  // whole vectors of any instruction set and type
-// Results are computed in whole blocks of four vectors at most.
-constexpr std::int64_t kBlockElements = 4 * kVectorElements;
 
 std::int64_t round_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
 
-std::int64_t lines_for(const WindowAxis& height, std::int64_t rows) {
-  return (rows - 1) * height.stride + height.reach() + 1;
-}
+/// Steps of the stride that the window reaches beyond its first tap.
+std::int64_t overhang(const WindowAxis& axis) { return axis.reach() / axis.stride; }
+
+std::int64_t phases_of(const WindowAxis& axis) { return std::min(axis.stride, axis.reach() + 1); }
 
 std::vector<std::int64_t> tap_offsets(const WindowLines& l) {
   const auto& [depth, height, width] = l.window.axes;
   std::vector<std::int64_t> taps;
   for (std::int64_t z = 0; z < depth.kernel; ++z) {
-    for (std::int64_t y = 0; y < height.kernel; ++y) {
-      const std::int64_t line = z * l.lines + y * height.dilation;
-      for (std::int64_t x = 0; x < width.kernel; ++x) {
-        const std::int64_t at = x * width.dilation;
-        taps.push_back(line * l.line_stride + at % width.stride * l.phase_size + at / width.stride);
+    for (std::int64_t i = 0; i < height.kernel; ++i) {
+      const std::int64_t y = i * height.dilation;
+      for (std::int64_t j = 0; j < width.kernel; ++j) {
+        const std::int64_t x = j * width.dilation;
+        const std::int64_t phase =
+            (z * l.row_phases + y % height.stride) * l.column_phases + x % width.stride;
+        taps.push_back((phase * l.phase_lines + y / height.stride) * l.pitch + x / width.stride);
       }
     }
   }
@@ -34,28 +35,27 @@ std::vector<std::int64_t> tap_offsets(const WindowLines& l) {
 }  // namespace
 
 std::size_t WindowLines::line_elements() const noexcept {
-  return static_cast<std::size_t>(window.axes[0].kernel * lines * line_stride);
+  const std::int64_t phases = window.axes[0].kernel * row_phases * column_phases;
+  // The last vector of the last tap reads beyond the lines.
+  const std::int64_t slack = overhang(window.axes[2]) + kVectorElements;
+  return static_cast<std::size_t>(round_up(phases * phase_lines * pitch + slack, kVectorElements));
 }
 
 std::size_t WindowLines::out_elements() const noexcept {
-  return static_cast<std::size_t>(band * out_stride);
+  return static_cast<std::size_t>(round_up(band * pitch, kVectorElements));
 }
 
 WindowLines plan_lines(StepBuilder& step, const Window& window) {
   const auto& [depth, height, width] = window.axes;
   WindowLines l;
   l.window = window;
-  l.out_stride = round_up(width.output, kBlockElements);
-  l.phases = std::min(width.stride, width.reach() + 1);
-  l.phase_size = round_up(l.out_stride + width.reach() / width.stride, kVectorElements);
-  l.line_stride = l.phases * l.phase_size;
-  l.band = height.output;
-  const std::int64_t fit = kBandElements / (depth.kernel * l.line_stride);
-  if (lines_for(height, l.band) > fit)
-    l.band = std::max<std::int64_t>(1, (fit - height.reach() - 1) / height.stride + 1);
-  l.band = std::min(l.band, height.output);
+  l.row_phases = phases_of(height);
+  l.column_phases = phases_of(width);
+  l.pitch = width.output + overhang(width);
+  const std::int64_t row = depth.kernel * l.row_phases * l.column_phases * l.pitch;
+  l.band = std::clamp<std::int64_t>(kBandElements / row - overhang(height), 1, height.output);
   l.bands = (height.output + l.band - 1) / l.band;
-  l.lines = lines_for(height, l.band);
+  l.phase_lines = l.band + overhang(height);
   l.taps = step.keep(tap_offsets(l));
   return l;
 }

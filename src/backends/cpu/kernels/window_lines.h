@@ -10,16 +10,18 @@
 namespace rlx::cpu {
 
 /// How bands of output rows and the input that they need lie in a thread's scratch, in elements of
-/// the computed type. Lines are [kernel depth][lines][phases][phase_size].
+/// the computed type. Input rows are parted by phase along both axes: phase (p, q) of strides (s,
+/// t) holds rows p, p + s, … and of them columns q, q + t, …. Lines are [kernel depth][row phases]
+/// [column phases][phase_lines][pitch], results [band][pitch]: whatever the strides are, the tap of
+/// all results of a band is one contiguous run.
 struct WindowLines {
   Window window;
   std::int64_t band = 1;   ///< output rows of a band at most
   std::int64_t bands = 1;  ///< of one output plane
-  std::int64_t lines = 1;  ///< input rows that a whole band needs, in one input plane
-  std::int64_t phases = 1, phase_size = 0;
-  std::int64_t line_stride = 0;        ///< phases · phase_size
-  std::int64_t out_stride = 0;         ///< from one output row in scratch to the next
-  std::span<const std::int64_t> taps;  ///< where each tap of a band's first window stands
+  std::int64_t row_phases = 1, column_phases = 1;
+  std::int64_t phase_lines = 1;
+  std::int64_t pitch = 0;
+  std::span<const std::int64_t> taps;  ///< where each tap of a band's first result stands
 
   std::size_t line_elements() const noexcept;
   std::size_t out_elements() const noexcept;
