@@ -33,6 +33,7 @@ struct DirectConvStep {
   Epilogue epilogue;                      // float32 only
   std::size_t threads = 1, scratch_elements = 0;
 };
+constexpr std::size_t kVectorSlack = 16;
 using DirectConvFunction = void (*)(const DirectConvStep&, const Run&) noexcept;
 
 }  // namespace
@@ -62,23 +63,44 @@ void convolve_band(const DirectConvStep& s, const Band& band, const T* x, const 
   }
 }
 
+/// Rows of `cols` that are `pitch` apart, one after the other. Writes up to a vector more.
+inline void close_up(const float* from, std::size_t rows, std::size_t cols, std::size_t pitch,
+                     float* to) {
+  const hn::ScalableTag<float> d;
+  for (std::size_t row = 0; row < rows; ++row, from += pitch, to += cols) {
+    for (std::size_t i = 0; i < cols; i += hn::Lanes(d))
+      hn::StoreU(hn::LoadU(d, from + i), d, to + i);
+  }
+}
+
+/// Activation, clamp and residual of a band, which is one run of the output. Short rows are joined
+/// first: the ends of rows cost more than their vectors.
+inline void finish_band(const DirectConvStep& s, const Band& band, const Run& run,
+                        EpilogueFunction epilogue, const float* sums, float* dense) {
+  constexpr std::size_t kShortRow = 64;
+  auto cols = static_cast<std::size_t>(s.lines.window.axes[2].output);
+  auto pitch = static_cast<std::size_t>(s.lines.pitch);
+  auto rows = static_cast<std::size_t>(band.rows);
+  if (cols < kShortRow) {
+    close_up(sums, rows, cols, pitch, dense);
+    sums = dense;
+    cols = pitch = rows * cols;
+    rows = 1;
+  }
+  float* y = run.at<float>(s.y) + band.first;
+  const float* residual = s.has_residual ? run.at<const float>(s.residual) + band.first : nullptr;
+  epilogue({sums, pitch, y, cols, residual, cols, rows, cols, s.epilogue.clamp_low,
+            s.epilogue.clamp_high});
+}
+
 template <class T>
 void store_band(const DirectConvStep& s, const Band& band, const Run& run,
-                EpilogueFunction epilogue, const Computed<T>* sums) {
+                const Computed<T>* sums) {
   const auto cols = static_cast<std::size_t>(s.lines.window.axes[2].output);
-  const auto sums_ld = static_cast<std::size_t>(s.lines.pitch);
-  const auto rows = static_cast<std::size_t>(band.rows);
+  const auto pitch = static_cast<std::size_t>(s.lines.pitch);
   T* y = run.at<T>(s.y) + band.first;
-  if constexpr (std::is_same_v<T, float>) {
-    if (epilogue != nullptr) {
-      const float* residual =
-          s.has_residual ? run.at<const float>(s.residual) + band.first : nullptr;
-      return epilogue({sums, sums_ld, y, cols, residual, cols, rows, cols, s.epilogue.clamp_low,
-                       s.epilogue.clamp_high});
-    }
-  }
-  for (std::size_t row = 0; row < rows; ++row)
-    map(sums + row * sums_ld, y + row * cols, cols,
+  for (std::size_t row = 0; row < static_cast<std::size_t>(band.rows); ++row)
+    map(sums + row * pitch, y + row * cols, cols,
         [](auto v, std::size_t, std::size_t) HWY_ATTR { return v; });
 }
 
@@ -96,7 +118,8 @@ void convolve_direct(const DirectConvStep& s, const Run& run) noexcept {
   parallel_ranges(run, s.batch * all_outputs * bands_of_channel(l), cost, s.threads,
                   [&](std::size_t part, std::size_t begin, std::size_t end) noexcept {
                     C* sums = scratch + part * s.scratch_elements;
-                    C* lines = sums + l.out_elements();
+                    C* dense = sums + l.out_elements();
+                    C* lines = dense + l.out_elements() + kVectorSlack;
                     LineGatherer<T> gatherer(l, C(0), lines);
                     for (std::size_t i = begin; i < end; ++i) {
                       const Band band = band_at(l, i);
@@ -108,7 +131,13 @@ void convolve_direct(const DirectConvStep& s, const Run& run) noexcept {
                       const T* w = run.at<const T>(s.w) + output * weights;
                       const C bias = s.has_bias ? load_one(run.at<const T>(s.bias) + output) : C(0);
                       convolve_band(s, band, x, w, bias, gatherer, lines + l.line_elements(), sums);
-                      store_band<T>(s, band, run, epilogue, sums);
+                      if constexpr (std::is_same_v<T, float>) {
+                        if (epilogue != nullptr) {
+                          finish_band(s, band, run, epilogue, sums, dense);
+                          continue;
+                        }
+                      }
+                      store_band<T>(s, band, run, sums);
                     }
                   });
 }
@@ -153,9 +182,9 @@ void plan(StepBuilder& step, const Attributes& op, const Epilogue& epilogue) {
   if (s.has_residual) s.residual = step.in(3).at;
   s.threads = static_cast<std::size_t>(step.threads());
   constexpr std::size_t kAlign = 64;
-  s.scratch_elements =
-      (s.lines.out_elements() + s.lines.line_elements() + s.lines.taps.size() + kAlign) / kAlign *
-      kAlign;
+  s.scratch_elements = (2 * s.lines.out_elements() + kVectorSlack + s.lines.line_elements() +
+                        s.lines.taps.size() + kAlign) /
+                       kAlign * kAlign;
   const std::size_t element = x.dtype == DType::f64 ? sizeof(double) : sizeof(float);
   s.scratch = step.scratch(s.threads * s.scratch_elements * element);
   step.launch(HWY_DYNAMIC_DISPATCH(direct_conv_function)(x.dtype), s);
