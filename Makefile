@@ -55,7 +55,9 @@ bench-setup: setup ## install the peers that benchmarks measure against
 bench: bench-setup ## build and run the benchmarks
 	tools/bench
 
-docs: build setup ## check the links of every Markdown page
+docs: build setup ## make docs/operators.md and check the links of every Markdown page
+	build/release/bin/operator_table >build/operators.md
+	cp build/operators.md docs/operators.md
 	$(PYTHON) tools/check_docs.py
 
 clean: ## remove what was built; .venv and models/ stay

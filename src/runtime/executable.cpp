@@ -76,6 +76,7 @@ namespace {
 
 std::vector<Executable::Port> ports_of(const std::vector<Graph::Named>& list) {
   std::vector<Executable::Port> ports;
+  ports.reserve(list.size());
   for (const auto& named : list) ports.push_back({named.name, named.value.type()});
   return ports;
 }
