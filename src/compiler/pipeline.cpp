@@ -31,8 +31,8 @@ std::span<const Pass> pipeline() {
       {"legalise", legalise, 0},
       {"fuse_linear", fuse_linear, 2},
       {"join_linear", join_linear, 2},
-      {"hoist_params", hoist_params, 1},
       {"fuse_conv", fuse_conv, 2},
+      {"hoist_params", hoist_params, 1},
   };
   return kPasses;
 }

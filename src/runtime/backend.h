@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,7 +29,10 @@ class DeviceContext {
   /// Allocates nothing where `times` is null.
   virtual void run(const BoundProgram& bound, std::span<const Tensor> inputs,
                    std::vector<StepTime>* times) = 0;
+  /// A view of what the last run of `bound` wrote, valid while `memory` stays the same.
   virtual Tensor output(const BoundProgram& bound, std::size_t index) = 0;
+  /// Another number whenever `prepare` moved the memory that outputs lie in.
+  virtual std::uint64_t memory() const = 0;
   virtual Tensor state(std::string_view name) = 0;
   virtual void set_state(std::string_view name, const Tensor& value) = 0;
   virtual void reset() = 0;

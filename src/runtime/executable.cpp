@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <atomic>
 #include <list>
 #include <mutex>
 #include <set>
@@ -32,6 +33,7 @@ class ExecutableState {
   std::vector<Executable::Port> inputs, outputs, params;
   std::set<std::string> missing_params;
   std::vector<Prepared> prepared;
+  std::atomic<bool> has_contexts = false;
   int compilations = 0;
 
   /// The plan for these sizes, from the cache of the last few or new. Thread-safe.
@@ -66,6 +68,7 @@ struct Binding {
   std::shared_ptr<const BoundProgram> plan;
   std::vector<Tensor> inputs;
   std::vector<std::pair<std::string, Tensor>> outputs;
+  std::uint64_t memory = 0;  ///< the context's memory that `outputs` view
 };
 
 inline namespace v0 {
@@ -164,6 +167,10 @@ Executable& Executable::operator=(Executable&&) noexcept = default;
 Executable::~Executable() = default;
 
 void Executable::set_param(std::string_view name, Tensor value) {
+  if (state_->has_contexts) {
+    throw InvalidArgument(
+        fmt::format("param {} is set after a context was made, expected before the first", name));
+  }
   for (const auto& param : state_->params) {
     if (param.name != name) continue;
     const TensorType found{value.dtype(), Shape::of(value.dims())};
@@ -185,11 +192,28 @@ std::string Executable::text() const { return to_string(*state_->graph); }
 
 // ---------------------------------------------------------------- context
 
+namespace {
+
+void view_outputs(DeviceContext& device, Binding& binding) {
+  for (std::size_t i = 0; i < binding.outputs.size(); ++i)
+    binding.outputs[i].second = device.output(*binding.plan, i);
+  binding.memory = device.memory();
+}
+
+// A binding of other sizes may have moved the context's memory since this one was made.
+void run_binding(DeviceContext& device, Binding& binding, std::vector<StepTime>* times) {
+  device.run(*binding.plan, binding.inputs, times);
+  if (binding.memory != device.memory()) view_outputs(device, binding);
+}
+
+}  // namespace
+
 Context::Context(const Executable& executable) : state_(std::make_unique<ContextState>()) {
   if (!executable.state_->missing_params.empty()) {
     throw InvalidArgument(
         fmt::format("params without data: {}", fmt::join(executable.state_->missing_params, ", ")));
   }
+  executable.state_->has_contexts = true;
   state_->executable = executable.state_;
   state_->device = executable.state_->program->make_context();
 }
@@ -202,7 +226,7 @@ Bound Context::bind(const NamedTensors& inputs) {
   const ExecutableState& exe = *state_->executable;
   std::map<std::string, Tensor::Dims> dims;
   for (const auto& [name, tensor] : inputs) dims[name] = tensor.dims();
-  const DimBinding sizes = bind_sizes(*exe.graph, dims);
+  const DimBinding sizes = bind_sizes(*exe.graph, dims, exe.options.dims);
   auto binding = std::make_shared<Binding>();
   for (const auto& port : exe.inputs) {
     const Tensor& tensor = inputs.at(port.name);
@@ -214,9 +238,8 @@ Bound Context::bind(const NamedTensors& inputs) {
   }
   binding->plan = state_->executable->plan_for(sizes);
   state_->device->prepare(*binding->plan);
-  for (std::size_t i = 0; i < exe.outputs.size(); ++i) {
-    binding->outputs.emplace_back(exe.outputs[i].name, state_->device->output(*binding->plan, i));
-  }
+  for (const auto& port : exe.outputs) binding->outputs.emplace_back(port.name, Tensor());
+  view_outputs(*state_->device, *binding);
   return {state_.get(), std::move(binding)};
 }
 
@@ -244,11 +267,11 @@ void Context::reset() { state_->device->reset(); }
 Bound::Bound(ContextState* context, std::shared_ptr<Binding> binding)
     : context_(context), binding_(std::move(binding)) {}
 
-void Bound::run() { context_->device->run(*binding_->plan, binding_->inputs, nullptr); }
+void Bound::run() { run_binding(*context_->device, *binding_, nullptr); }
 
 std::vector<StepTime> Bound::profile() {
   std::vector<StepTime> times;
-  context_->device->run(*binding_->plan, binding_->inputs, &times);
+  run_binding(*context_->device, *binding_, &times);
   return times;
 }
 

@@ -17,6 +17,15 @@ std::size_t position(const std::vector<Graph::Named>& states, std::string_view n
   throw InvalidArgument(fmt::format("there is no state {}", name));
 }
 
+// Whether some sizes give the shape these extents, as far as its constants tell.
+bool may_have(const Shape& shape, const Tensor::Dims& dims) {
+  if (shape.rank() != dims.size()) return false;
+  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+    if (shape[axis].is_constant() && shape[axis].constant() != dims[axis]) return false;
+  }
+  return true;
+}
+
 class CpuContext : public DeviceContext {
  public:
   explicit CpuContext(const CpuProgram& program) : program_(program) {
@@ -29,6 +38,7 @@ class CpuContext : public DeviceContext {
     if (arena_ == nullptr || arena_->bytes() < plan.arena_bytes()) {
       arena_.reset();
       arena_ = std::make_shared<Weights>(plan.arena_bytes());
+      ++memory_;
     }
     bind_states(plan);
     bases_.resize(plan.slots.size());
@@ -71,6 +81,8 @@ class CpuContext : public DeviceContext {
                         arena_);
   }
 
+  std::uint64_t memory() const override { return memory_; }
+
   Tensor state(std::string_view name) override {
     const Tensor& t = states_[position(program_.graph().states(), name)];
     Tensor copy(t.dtype(), t.dims());
@@ -81,7 +93,7 @@ class CpuContext : public DeviceContext {
   void set_state(std::string_view name, const Tensor& value) override {
     const std::size_t i = position(program_.graph().states(), name);
     const TensorType& type = program_.graph().states()[i].value.type();
-    if (value.dtype() != type.dtype || value.rank() != type.rank()) {
+    if (value.dtype() != type.dtype || !may_have(type.shape, value.dims())) {
       throw ShapeError(fmt::format("state {} is {}, found {}{}", name, to_string(type),
                                    rlx::name(value.dtype()), to_string(value.dims())));
     }
@@ -157,6 +169,7 @@ class CpuContext : public DeviceContext {
 
   const CpuProgram& program_;
   std::shared_ptr<Weights> arena_;
+  std::uint64_t memory_ = 0;
   std::vector<Tensor> states_;
   std::vector<bool> ready_;
   std::vector<std::byte*> bases_;

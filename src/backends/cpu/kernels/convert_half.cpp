@@ -1,40 +1,29 @@
 #include "backends/cpu/kernels/convert_half.h"
 
-#include <cstdint>
-#include <cstring>
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/kernels/convert_half.cpp"
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
+// After foreach_target.h, which includes this file again for each instruction set.
+#include "backends/cpu/kernels/floats-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace rlx::cpu::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
 
-template <class Half>
+template <class T>
 void convert(const void* from, std::size_t count, float* to) {
-  const hn::ScalableTag<float> d;
-  const hn::Rebind<Half, decltype(d)> dh;
+  const ComputeTag<T> d;
   const std::size_t lanes = hn::Lanes(d);
-  const Half* half = static_cast<const Half*>(from);
+  const T* narrow = static_cast<const T*>(from);
   std::size_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    hn::StoreU(hn::PromoteTo(d, hn::LoadU(dh, half + i)), d, to + i);
-  }
-  if (i == count) return;
-  HWY_ALIGN Half rest[hn::MaxLanes(d)] = {};
-  HWY_ALIGN float converted[hn::MaxLanes(d)];
-  std::memcpy(rest, half + i, (count - i) * sizeof(Half));
-  hn::Store(hn::PromoteTo(d, hn::Load(dh, rest)), d, converted);
-  std::memcpy(to + i, converted, (count - i) * sizeof(float));
+  for (; i + lanes <= count; i += lanes) hn::StoreU(load(d, narrow + i), d, to + i);
+  if (i != count) store_part(d, load_part(d, narrow + i, count - i), to + i, count - i);
 }
 
 void convert_bfloat(const void* from, std::size_t count, float* to) {
-  convert<hwy::bfloat16_t>(from, count, to);
+  convert<BFloat>(from, count, to);
 }
 void convert_half(const void* from, std::size_t count, float* to) {
-  convert<hwy::float16_t>(from, count, to);
+  convert<Half>(from, count, to);
 }
 
 }  // namespace rlx::cpu::HWY_NAMESPACE
