@@ -8,6 +8,7 @@
 #include "compiler/passes/fold_constants.h"
 #include "compiler/passes/fuse_conv.h"
 #include "compiler/passes/fuse_linear.h"
+#include "compiler/passes/fuse_regions.h"
 #include "compiler/passes/hoist_params.h"
 #include "compiler/passes/join_linear.h"
 #include "compiler/passes/legalise.h"
@@ -33,6 +34,7 @@ std::span<const Pass> pipeline() {
       {"join_linear", join_linear, 2},
       {"fuse_conv", fuse_conv, 2},
       {"hoist_params", hoist_params, 1},
+      {"fuse_regions", fuse_regions, 2},
   };
   return kPasses;
 }
@@ -52,9 +54,10 @@ void verify_after(const Pass& pass, const Graph& graph) {
 }  // namespace
 
 void run_passes(Graph& graph, const PassContext& context,
-                const std::function<void(const Pass&, const Graph&)>& after) {
+                const std::function<void(const Pass&, const Graph&)>& after,
+                std::span<const Pass> passes) {
   using Clock = std::chrono::steady_clock;
-  for (const Pass& pass : pipeline()) {
+  for (const Pass& pass : passes) {
     if (pass.level > context.options.optimization || is_skipped(pass, context.options)) continue;
     const auto start = Clock::now();
     const bool changed = pass.run(graph, context);

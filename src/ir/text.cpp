@@ -238,12 +238,18 @@ class GraphReader {
     if (def == nullptr) in_.fail(fmt::format("an operator, not {}", name));
     const auto attributes = read_braced(*def);
     const std::vector<Value> inputs = arguments();
-    in_.expect(":");
-    std::vector<TensorType> types(1);
-    read_attribute(in_, types[0]);
-    while (in_.accept(",")) read_attribute(in_, types.emplace_back());
+    const std::vector<TensorType> types = declared_types();
     graph_.set_origin(in_.accept("@") ? in_.quoted() : std::string());
     define_values(ids, add(Op(*def, attributes), inputs), types);
+  }
+
+  // People may leave the types to inference; none are given then.
+  std::vector<TensorType> declared_types() {
+    std::vector<TensorType> types;
+    if (!in_.accept(":")) return types;
+    do read_attribute(in_, types.emplace_back());
+    while (in_.accept(","));
+    return types;
   }
 
   std::shared_ptr<const void> read_braced(const OpDef& def) {
@@ -277,11 +283,12 @@ class GraphReader {
 
   void define_values(const std::vector<std::uint64_t>& ids, const std::vector<Value>& values,
                      const std::vector<TensorType>& types) {
-    if (ids.size() != values.size() || types.size() != values.size()) {
+    const bool fits = types.empty() || types.size() == values.size();
+    if (ids.size() != values.size() || !fits) {
       in_.fail(fmt::format("{} values and types before this point", values.size()));
     }
     for (std::size_t i = 0; i < ids.size(); ++i) {
-      if (values[i].type() != types[i]) {
+      if (!types.empty() && values[i].type() != types[i]) {
         in_.fail(fmt::format("the type {} before this point, not {}", to_string(values[i].type()),
                              to_string(types[i])));
       }

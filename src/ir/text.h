@@ -60,7 +60,8 @@ std::string quote(std::string_view text);
 void write_graph(TextWriter& out, const Graph& graph);
 Graph read_graph(TextReader& in);
 
-/// Reads a whole text. Throws `FormatError` with the byte offset, and what inference throws.
+/// Reads a whole text; a definition may leave out its types. Throws `FormatError` with the byte
+/// offset, and what inference throws.
 Graph parse_graph(std::string_view text, OpLookup lookup,
                   const std::vector<Tensor>* blobs = nullptr);
 
