@@ -4,8 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/command.h"
-#include "compiler/fused.h"
-#include "compiler/pipeline.h"
+#include "compiler/check_passes.h"
 #include "ops/evaluate.h"
 #include "runtime/backend.h"
 
@@ -68,40 +67,27 @@ void report(const VerifyOptions& options, const std::string& what,
                                       worst.first, worst.second, options.tolerance));
 }
 
-// Values of the prepared params, from the weights of the graph as it was.
-NamedTensors with_prepared(NamedTensors inputs, const std::vector<PreparedParam>& prepared,
-                           const Graph& original) {
-  for (const PreparedParam& p : prepared) {
-    NamedTensors sources;
-    for (const std::string& name : p.sources()) sources[name] = *original.data_of(name);
-    inputs[p.name] = evaluate_graph(p.graph, sources).at("y");
-  }
-  return inputs;
-}
-
-// Evaluates the graph after each pass that changed it and names the first that changes the answer.
-void check_passes(Graph graph, const VerifyOptions& options) {
-  const NamedTensors inputs = make_inputs(ports_of(graph.inputs()), options, true);
-  const NamedTensors expected = evaluate_graph(graph, inputs);
+// Names the first pass that changes the answer, and where.
+void check_passes_of(Graph graph, const VerifyOptions& options) {
+  const auto ports = ports_of(graph.inputs());
+  PassCheckOptions check{.sizes = sizes_of(ports, options),
+                         .given = make_inputs(ports, options, true),
+                         .tolerance = options.tolerance};
   CompileReport compiled;
-  const CompileOptions compile = compile_options(options);
-  std::string last = to_string(graph);
-  const Graph original = graph.clone();
   std::vector<PreparedParam> prepared;
-  run_passes(graph, {backend_for(options.device), compile, compiled, prepared},
-             [&](const Pass& pass, const Graph& after) {
-               const std::string text = to_string(after);
-               if (text == last) return;
-               last = text;
-               report(options, fmt::format("pass {}", pass.name),
-                      worst_output(evaluate_graph(after, with_prepared(inputs, prepared, original)),
-                                   expected));
-             });
+  const CompileOptions compile = compile_options(options);
+  const auto show = [&](const PassCheck& c) {
+    std::string what = fmt::format("pass {}, {}", c.pass, name(c.inputs));
+    if (!c.node.empty()) what += fmt::format(", from node {}", c.node);
+    report(options, what, {c.output, c.difference});
+  };
+  check_passes(std::move(graph), {backend_for(options.device), compile, compiled, prepared}, check,
+               show);
 }
 
 void verify(const VerifyOptions& options) {
   Graph graph = load(options.model, {.dims = dims_of(options), .keep_mapped = true});
-  if (options.check_passes) return check_passes(std::move(graph), options);
+  if (options.check_passes) return check_passes_of(std::move(graph), options);
   const NamedTensors inputs = make_inputs(ports_of(graph.inputs()), options, true);
   const NamedTensors expected = evaluate_graph(graph, inputs);
   const Executable exe = compile(std::move(graph), compile_options(options));

@@ -21,12 +21,20 @@ struct PassContext {
   void count(const std::string& what) const { ++report.counts[what]; }
 };
 
+/// How answers may differ after a pass, apart from rounding.
+enum Deviation : unsigned {
+  kSignOfZero = 1,       ///< 0 for -0 or the other way round
+  kOverflow = 2,         ///< infinities and NaN where an intermediate overflows
+  kNanOfMaskedKeys = 4,  ///< NaN of a key that a mask leaves out reaches its row, or does not
+};
+
 /// One rewrite of a graph. `run` returns whether anything changed and leaves dead nodes to
 /// `remove_dead`.
 struct Pass {
   std::string_view name;
   bool (*run)(Graph& graph, const PassContext& context);
-  int level;  ///< lowest optimisation level at which it runs
+  int level;                ///< lowest optimisation level at which it runs
+  unsigned deviations = 0;  ///< `Deviation` bits
 };
 
 }  // namespace rlx

@@ -93,7 +93,8 @@ testing::AssertionResult is_near(const std::string& name, const Tensor& found,
 PassRun run_pass(PassFunction pass, std::string_view text, const Target& target) {
   PassRun run{.before = parsed(text), .after = parsed(text), .changed = false, .report = {}};
   const CompileOptions options;
-  run.changed = pass(run.after, {target, options, run.report});
+  std::vector<PreparedParam> prepared;
+  run.changed = pass(run.after, {target, options, run.report, prepared});
   run.after.prune();
   for (const std::string& finding : verify(run.after)) ADD_FAILURE() << finding;
   return run;
