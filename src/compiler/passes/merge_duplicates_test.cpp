@@ -1,55 +1,50 @@
 #include "compiler/passes/merge_duplicates.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <string>
-
-#include "ir/node.h"
-#include "ir/text.h"
-#include "ir/verify.h"
-#include "ops/all_ops.h"
-#include "runtime/backend.h"
+#include "pass_run.h"
 
 namespace rlx {
 namespace {
 
-struct Merged {
-  bool changed;
-  std::ptrdiff_t exps;
-};
-
-// What the pass leaves of two exponentials, the second of `operand`.
-Merged merged(const std::string& operand) {
-  Graph g = parse_graph(R"(graph {
-  %0 = input{name="x", type=f32[n]}() : f32[n]
-  %1 = input{name="y", type=f32[n]}() : f32[n]
-  %2 = exp(%0) : f32[n]
-  %3 = exp()" + operand + R"() : f32[n]
-  %4 = add(%2, %3) : f32[n]
-  output "z" = %4
-})",
-                        find_op);
-  const CompileOptions options;
-  CompileReport report;
-  const bool changed = merge_duplicates(g, {backend_for("cpu"), options, report});
-  g.prune();
-  EXPECT_TRUE(verify(g).empty());
-  const auto nodes = g.topological_order();
-  return {changed,
-          std::ranges::count_if(nodes, [](const Node* n) { return n->op().name() == "exp"; })};
+TEST(MergeDuplicates, TheFirstOfEqualNodesStays) {
+  const PassRun run = run_pass(merge_duplicates, R"(graph {
+    %0 = input{name="x", type=f32[a, 8]}()
+    %1 = constant{value=f32[](2)}()
+    %2 = constant{value=f32[](2)}()
+    %3 = mul(%0, %1)
+    %4 = mul(%0, %2)
+    %5 = exp(%3)
+    %6 = exp(%4)
+    %7 = add(%5, %6)
+    output "y" = %7
+  })");
+  EXPECT_TRUE(is_graph(run.after, R"(graph {
+    %0 = input{name="x", type=f32[a, 8]}()
+    %1 = constant{value=f32[](2)}()
+    %2 = mul(%0, %1)
+    %3 = exp(%2)
+    %4 = add(%3, %3)
+    output "y" = %4
+  })"));
+  EXPECT_TRUE(keeps_answers(run, 0));
 }
 
-TEST(MergeDuplicates, OneNodeComputesTheSameExpression) {
-  const Merged m = merged("%0");
-  EXPECT_TRUE(m.changed);
-  EXPECT_EQ(m.exps, 1);
-}
-
-TEST(MergeDuplicates, OtherOperandsStay) {
-  const Merged m = merged("%1");
-  EXPECT_FALSE(m.changed);
-  EXPECT_EQ(m.exps, 2);
+TEST(MergeDuplicates, OtherAttributesInputsAndConstantsStayApart) {
+  EXPECT_TRUE(leaves_alone(merge_duplicates, R"(graph {
+    %0 = input{name="x", type=f32[4, 4]}()
+    %1 = input{name="z", type=f32[4, 4]}()
+    %2 = softmax{axis=0}(%0)
+    %3 = softmax{axis=1}(%0)
+    %4 = softmax{axis=1}(%1)
+    %5 = constant{value=f32[](2)}()
+    %6 = constant{value=f32[](3)}()
+    %7 = mul(%2, %5)
+    %8 = mul(%3, %6)
+    %9 = sub(%7, %8)
+    %10 = sub(%8, %7)
+    output "a" = %9
+    output "b" = %10
+    output "c" = %4
+  })"));
 }
 
 }  // namespace
