@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <cstring>
 #include <functional>
+#include <utility>
 
 #include "measure.h"
 #include "rlx/ops.h"
@@ -59,7 +60,7 @@ void measure(const Subject& subject, std::int64_t rows, std::int64_t cols, int t
   const auto result = static_cast<std::size_t>(y.shape().element_count().constant().value());
   const std::size_t bytes = sizeof(float) * (inputs.at("x").size() + result);
 
-  const Executable exe = compile(g, {.threads = threads});
+  const Executable exe = compile(std::move(g), {.threads = threads});
   Context context(exe);
   Bound bound = context.bind(inputs);
   const auto run = [&] { bound.run(); };
