@@ -122,7 +122,8 @@ TEST(Context, RefusesWrongInputs) {
 
 TEST(Context, RefusesASymbolOfTwoSizes) {
   Graph g;
-  g.output("y", g.input("a", {f32, {"n"}}) + g.input("b", {f32, {"n"}}));
+  const Value a = g.input("a", {f32, {"n"}});
+  g.output("y", a + g.input("b", {f32, {"n"}}));
   Context context(compile(std::move(g)));
   EXPECT_THAT(error_of([&] {
                 context.run({{"a", Tensor(f32, {2})}, {"b", Tensor(f32, {3})}});

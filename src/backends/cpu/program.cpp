@@ -18,6 +18,13 @@ bool is_step(const Node& node) {
          !node.is(size_def) && !node.is(state_def) && !is_view_candidate(node);
 }
 
+// What a value is a view of.
+const Node* source_of(Value value) {
+  const Node* node = value.node();
+  while (is_view_candidate(*node)) node = node->input(0).node();
+  return node;
+}
+
 }  // namespace
 
 CpuProgram::CpuProgram(std::shared_ptr<const Graph> graph, const CompileOptions& options,
@@ -37,9 +44,13 @@ void CpuProgram::choose_kernels(CompileReport& report) {
     report.steps.push_back(
         {node->name(), std::string(node->op().name()), std::string(kernel->name), {}});
   }
-  for (const auto& output : graph_->outputs()) {
-    if (const auto* p = output.value.node()->as<Param>()) params_[p->name].read_plain = true;
-  }
+  for (const auto& output : graph_->outputs()) read_plainly(output.value);
+  for (const auto& update : graph_->updates()) read_plainly(update.next);
+}
+
+// A param that leaves the graph, as it is or as a view, is copied from its plain bytes.
+void CpuProgram::read_plainly(Value value) {
+  if (const auto* param = source_of(value)->as<Param>()) params_[param->name].read_plain = true;
 }
 
 void CpuProgram::collect_packings(const Node& node, const Kernel& kernel) {
@@ -48,8 +59,7 @@ void CpuProgram::collect_packings(const Node& node, const Kernel& kernel) {
   for (std::size_t i = 0; i < node.inputs().size(); ++i) {
     const Value v = node.inputs()[i];
     // Views of a param read its plain bytes.
-    Node* source = v ? v.node() : nullptr;
-    while (source != nullptr && is_view_candidate(*source)) source = source->input(0).node();
+    const Node* source = v ? source_of(v) : nullptr;
     const auto* param = source != nullptr ? source->as<Param>() : nullptr;
     if (param == nullptr) continue;
     const auto is_it = [&](const PackedParam& p) { return p.input == i; };

@@ -83,6 +83,7 @@ class CpuProgram : public Program {
 
   void choose_kernels(CompileReport& report);
   void collect_packings(const Node& node, const Kernel& kernel);
+  void read_plainly(Value value);
 
   std::shared_ptr<const Graph> graph_;
   CompileOptions options_;

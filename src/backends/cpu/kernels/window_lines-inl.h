@@ -1,5 +1,5 @@
-// Windows over rows of floating numbers, a band of results at a time (window_lines.h). Include after
-// Highway's foreach_target.h; the file is read once per instruction set.
+// Windows over rows of floating numbers, a band of results at a time (window_lines.h). Include
+// after Highway's foreach_target.h; the file is read once per instruction set.
 
 #if defined(RLX_CPU_WINDOW_LINES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef RLX_CPU_WINDOW_LINES_INL_H_
@@ -78,7 +78,8 @@ class LineGatherer {
   void write_padding() {
     const ComputeTag<T> d;
     const std::size_t size = l_.line_elements();  // whole vectors
-    for (std::size_t i = 0; i < size; i += hn::Lanes(d)) hn::Store(hn::Set(d, padding_), d, to_ + i);
+    for (std::size_t i = 0; i < size; i += hn::Lanes(d))
+      hn::Store(hn::Set(d, padding_), d, to_ + i);
   }
 
   void gather_phase(const T* plane, const Band& band, std::int64_t phase, Computed<T>* to) {
@@ -121,8 +122,8 @@ HWY_INLINE void sweep_vectors(std::span<const std::int64_t> taps, const C* lines
   for (int v = 0; v < V; ++v) hn::Store(sum[v], d, out + static_cast<std::size_t>(v) * lanes);
 }
 
-/// Reduces the windows of `rows` output rows into `out`, [rows, pitch]. Starts from `start`, or goes
-/// on from what is in `out`.
+/// Reduces the windows of `rows` output rows into `out`, [rows, pitch]. Starts from `start`, or
+/// goes on from what is in `out`.
 template <class C, class Tap, class F>
 HWY_INLINE void sweep(const WindowLines& l, std::int64_t rows, const C* lines, C* out, bool starts,
                       C start, Tap&& tap, F&& f) {
