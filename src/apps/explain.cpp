@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "apps/command.h"
@@ -7,9 +8,18 @@
 namespace rlx::apps {
 namespace {
 
+// How many steps compute each operator: the same for models that spell a norm out and models that
+// name it.
+std::map<std::string, int> operators_of(const CompileReport& report) {
+  std::map<std::string, int> counts;
+  for (const StepReport& s : report.steps) ++counts[s.op];
+  return counts;
+}
+
 void print_json(const CompileReport& report) {
   nlohmann::json object{
       {"device", report.device}, {"counts", report.counts}, {"param_bytes", report.param_bytes}};
+  object["operators"] = operators_of(report);
   object["steps"] = nlohmann::json::array();
   for (const StepReport& s : report.steps) {
     object["steps"].push_back(
@@ -32,6 +42,7 @@ void explain(const ModelOptions& options) {
     fmt::print("pass {:<20} {:8.3f} ms{}\n", p.name, p.milliseconds,
                p.changed ? "" : "  no change");
   for (const auto& [what, count] : report.counts) fmt::print("{} {}\n", what, count);
+  for (const auto& [op, count] : operators_of(report)) fmt::print("operator {} {}\n", op, count);
   fmt::print("weights {:.1f} MB\n", static_cast<double>(report.param_bytes) / 1e6);
   for (const StepReport& s : report.steps)
     fmt::print("{:<24} {:<20} {}{}\n", s.kernel, s.op, s.node, s.note.empty() ? "" : "  " + s.note);
