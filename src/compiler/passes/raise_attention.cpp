@@ -61,8 +61,9 @@ Value without_scale(Value x, double& scale) {
   }
 }
 
-// A fill so low that adding any score to it gives the fill itself.
-bool swallows_scores(std::optional<double> fill) { return fill && *fill <= -1e9; }
+// A fill so low that adding any score to it gives the fill itself, in double precision too: a row
+// of such keys alone then keeps its meaning.
+bool swallows_scores(std::optional<double> fill) { return fill && *fill <= -1e30; }
 
 // Whether a value is a product of heads, scaled or not.
 bool is_scores(Value x) {
