@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "compiler/passes/fold_batch_norm.h"
 #include "compiler/passes/fold_constants.h"
 #include "compiler/passes/fuse_conv.h"
 #include "compiler/passes/fuse_linear.h"
@@ -29,6 +30,7 @@ std::span<const Pass> pipeline() {
       {"raise_compositions", raise_compositions, 1, kSignOfZero | kOverflow},
       {"raise_attention", raise_attention, 1, kOverflow | kNanOfMaskedKeys},
       {"simplify_raised", simplify, 1, kSignOfZero},
+      {"fold_batch_norm", fold_batch_norm, 2, kSignOfZero | kOverflow},
       {"legalise", legalise, 0, kSignOfZero | kOverflow},
       {"fuse_linear", fuse_linear, 2},
       {"join_linear", join_linear, 2},

@@ -227,15 +227,17 @@ void evaluate(const BatchNorm& op, Evaluation& run) {
 
 Value decompose(const BatchNorm& op, std::span<const Value> in) {
   const auto channel = [&](Value v) { return along_axis(v, op.axis, in[0].rank()); };
-  const Value scale = in[1] / sqrt(in[4] + op.epsilon);
-  return (in[0] - channel(in[3])) * channel(scale) + channel(in[2]);
+  Value factor = rsqrt(in[4] + op.epsilon);
+  if (in[1]) factor = in[1] * factor;
+  const Value y = (in[0] - channel(in[3])) * channel(factor);
+  return in[2] ? y + channel(in[2]) : y;
 }
 
 constinit const OpDef batch_norm_def = define<BatchNorm>({
     .name = "batch_norm",
     .summary = "(x - mean) / sqrt(variance + epsilon) scale + bias, with given statistics of each "
                "channel.",
-    .inputs = {"x", "scale", "bias", "mean", "variance"},
+    .inputs = {"x", "scale?", "bias?", "mean", "variance"},
     .outputs = {"y"},
 });
 
