@@ -41,6 +41,20 @@ OpCase contraction(std::string name, Tensor::Dims a, Tensor::Dims b, DotGeneral 
           .terms = terms};
 }
 
+OpCase byte_product(std::string name, DType a_dtype, DType b_dtype, Tensor::Dims a,
+                    Tensor::Dims b) {
+  const auto low = [](DType d) { return d == i8 ? -128.0 : 0.0; };
+  const auto high = [](DType d) { return d == i8 ? 127.0 : 255.0; };
+  return {.name = std::move(name),
+          .build =
+              [=](Graph& g) {
+                const Value x = g.input("a", {a_dtype, Shape::of(a)});
+                g.output("y", matmul(x, g.input("b", {b_dtype, Shape::of(b)})));
+              },
+          .inputs = {{"a", random_tensor(a_dtype, a, 1, low(a_dtype), high(a_dtype))},
+                     {"b", random_tensor(b_dtype, b, 2, low(b_dtype), high(b_dtype))}}};
+}
+
 std::vector<OpCase> dot_cases() {
   return {
       product("square", f32, {16, 16}, {16, 16}, 16),
@@ -60,6 +74,15 @@ std::vector<OpCase> dot_cases() {
       product("batch_broadcast", f32, {2, 1, 4, 5}, {1, 3, 5, 6}, 5),
       product("batch_missing", f32, {4, 5}, {3, 5, 6}, 5),
       product("special", f32, {5, 6}, {6, 7}, 6, true),
+      product("f64", f64, {7, 13}, {13, 5}, 13),
+      product("f64_batch_broadcast", f64, {2, 1, 4, 5}, {1, 3, 5, 6}, 5),
+      product("f64_special", f64, {5, 6}, {6, 7}, 6, true),
+      byte_product("u8_i8", u8, i8, {7, 65}, {65, 19}),
+      byte_product("i8_u8", i8, u8, {7, 65}, {65, 19}),
+      byte_product("i8_i8", i8, i8, {33, 130}, {130, 70}),
+      byte_product("u8_u8", u8, u8, {1, 300}, {300, 1}),
+      byte_product("bytes_batched", u8, i8, {2, 1, 4, 5}, {1, 3, 5, 6}),
+      byte_product("bytes_no_inner", i8, i8, {3, 0}, {0, 4}),
       contraction("a_transposed", {8, 5}, {8, 6}, {{}, {}, {0}, {0}}, 8),
       contraction("b_transposed", {5, 8}, {6, 8}, {{}, {}, {1}, {1}}, 8),
       contraction("two_contracted", {3, 4, 5}, {4, 5, 6}, {{}, {}, {1, 2}, {0, 1}}, 20),

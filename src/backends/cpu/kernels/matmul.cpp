@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "backends/cpu/gemm.h"
+#include "backends/cpu/gemm_f64.h"
+#include "backends/cpu/gemm_int8.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/kernels/fused_epilogue.h"
 #include "compiler/fused.h"
@@ -172,33 +174,31 @@ void make_dense(StepBuilder& step, DotOperand& x) {
   x.operand = to;
 }
 
-struct DotParams {
-  GemmArgs args;  // one batch axis, the innermost
-  Buffer a, b, c, scratch;
+/// A contraction as matrix products: where the operands lie and how far their rows, columns and
+/// problems are apart.
+struct DotGeometry {
+  std::size_t m = 1, n = 1, k = 1, batch = 1;
+  std::size_t lda = 0, a_batch = 0, b_row_stride = 0, b_col_stride = 0, b_batch = 0;
+  Buffer a, b, c;
   std::span<const Axis> outer;  // further batch axes; the result's problems follow one another
-  std::int64_t problems;        // of the outer axes
+  std::int64_t problems = 1;    // of the outer axes
 };
 
-void run_dot(const DotParams& p, const Run& run) noexcept {
-  GemmArgs args = p.args;
-  const auto* a = run.at<float>(p.a);
-  const auto* b = run.at<float>(p.b);
-  auto* c = run.at<float>(p.c);
-  args.scratch = run.at<std::byte>(p.scratch);
-  for (std::int64_t i = 0; i < p.problems; ++i) {
+// Calls f(a, b, c) for the addresses of each problem of the outer axes.
+template <class T, class R = T, class F>
+void for_each_problem(const DotGeometry& g, const Run& run, F&& f) noexcept {
+  for (std::int64_t i = 0; i < g.problems; ++i) {
     std::int64_t rest = i;
     std::int64_t a_offset = 0;
     std::int64_t b_offset = 0;
-    for (std::size_t axis = p.outer.size(); axis-- > 0;) {
-      const std::int64_t at = rest % p.outer[axis].extent;
-      rest /= p.outer[axis].extent;
-      a_offset += at * p.outer[axis].first;
-      b_offset += at * p.outer[axis].second;
+    for (std::size_t axis = g.outer.size(); axis-- > 0;) {
+      const std::int64_t at = rest % g.outer[axis].extent;
+      rest /= g.outer[axis].extent;
+      a_offset += at * g.outer[axis].first;
+      b_offset += at * g.outer[axis].second;
     }
-    args.a = a + a_offset;
-    args.b.data = b + b_offset;
-    args.c = c + i * static_cast<std::int64_t>(args.batch * args.c_batch);
-    gemm(args, run.pool);
+    f(run.at<T>(g.a) + a_offset, run.at<T>(g.b) + b_offset,
+      run.at<R>(g.c) + i * static_cast<std::int64_t>(g.batch * g.m * g.n));
   }
 }
 
@@ -214,7 +214,7 @@ std::vector<Axis> batch_axes(const DotOperand& a, const DotOperand& b) {
 
 Axis only(const std::vector<Axis>& axes) { return axes.empty() ? Axis{1, 1, 1} : axes[0]; }
 
-void plan_dot(StepBuilder& step) {
+DotGeometry geometry_of(StepBuilder& step) {
   const auto& op = *step.node().as<DotGeneral>();
   DotOperand a{step.in(0), op.a_batch, free_axes(step.in(0).rank(), op.a_batch, op.a_contracting),
                op.a_contracting};
@@ -226,40 +226,172 @@ void plan_dot(StepBuilder& step) {
     make_dense(step, a);
   if (b.axes(b.free).size() > 1 || k_of(b).size() > 1) make_dense(step, b);
 
-  DotParams p{};
   const Axis m = only(a.axes(a.free));
   const Axis n = only(b.axes(b.free));
   const Axis k = only(k_of(b));
-  p.args.m = static_cast<std::size_t>(m.extent);
-  p.args.n = static_cast<std::size_t>(n.extent);
-  p.args.k = static_cast<std::size_t>(k.extent);
-  p.args.lda = static_cast<std::size_t>(a.axes(a.free).empty() ? k.extent : m.first);
-  p.args.b = {nullptr, static_cast<std::size_t>(k.first), static_cast<std::size_t>(n.first)};
-  p.args.ldc = p.args.n;
-  p.args.c_batch = p.args.m * p.args.n;
+  DotGeometry g;
+  g.m = static_cast<std::size_t>(m.extent);
+  g.n = static_cast<std::size_t>(n.extent);
+  g.k = static_cast<std::size_t>(k.extent);
+  g.lda = static_cast<std::size_t>(a.axes(a.free).empty() ? k.extent : m.first);
+  g.b_row_stride = static_cast<std::size_t>(k.first);
+  g.b_col_stride = static_cast<std::size_t>(n.first);
   std::vector<Axis> batches = batch_axes(a, b);
   if (!batches.empty()) {
-    p.args.batch = static_cast<std::size_t>(batches.back().extent);
-    p.args.a_batch = static_cast<std::size_t>(batches.back().first);
-    p.args.b_batch = static_cast<std::size_t>(batches.back().second);
+    g.batch = static_cast<std::size_t>(batches.back().extent);
+    g.a_batch = static_cast<std::size_t>(batches.back().first);
+    g.b_batch = static_cast<std::size_t>(batches.back().second);
     batches.pop_back();
   }
-  p.problems = 1;
-  for (const Axis& axis : batches) p.problems *= axis.extent;
-  p.outer = step.keep(batches);
-  p.a = a.operand.at;
-  p.b = b.operand.at;
-  p.c = step.out().at;
-  p.args.layout = packed_b(p.args.k, p.args.n);
+  for (const Axis& axis : batches) g.problems *= axis.extent;
+  g.outer = step.keep(batches);
+  g.a = a.operand.at;
+  g.b = b.operand.at;
+  g.c = step.out().at;
+  return g;
+}
+
+struct DotF32 {
+  DotGeometry geometry;
+  GemmArgs args;
+  Buffer scratch;
+};
+
+void run_dot_f32(const DotF32& p, const Run& run) noexcept {
+  GemmArgs args = p.args;
+  args.scratch = run.at<std::byte>(p.scratch);
+  for_each_problem<float>(p.geometry, run, [&](const float* a, const float* b, float* c) noexcept {
+    args.a = a;
+    args.b.data = b;
+    args.c = c;
+    gemm(args, run.pool);
+  });
+}
+
+void plan_dot_f32(StepBuilder& step) {
+  DotF32 p{};
+  p.geometry = geometry_of(step);
+  const DotGeometry& g = p.geometry;
+  p.args.m = g.m;
+  p.args.n = g.n;
+  p.args.k = g.k;
+  p.args.batch = g.batch;
+  p.args.lda = g.lda;
+  p.args.a_batch = g.a_batch;
+  p.args.b = {nullptr, g.b_row_stride, g.b_col_stride};
+  p.args.b_batch = g.b_batch;
+  p.args.ldc = g.n;
+  p.args.c_batch = g.m * g.n;
+  p.args.layout = packed_b(g.k, g.n);
   p.scratch = step.scratch(gemm_scratch_bytes(p.args, step.threads()));
-  step.launch(run_dot, p);
+  step.launch(run_dot_f32, p);
+}
+
+struct DotF64 {
+  DotGeometry geometry;
+  Gemm64Args args;
+  Buffer scratch;
+};
+
+void run_dot_f64(const DotF64& p, const Run& run) noexcept {
+  Gemm64Args args = p.args;
+  args.scratch = run.at<std::byte>(p.scratch);
+  for_each_problem<double>(p.geometry, run,
+                           [&](const double* a, const double* b, double* c) noexcept {
+                             args.a = a;
+                             args.b = b;
+                             args.c = c;
+                             gemm_f64(args, run.pool);
+                           });
+}
+
+void plan_dot_f64(StepBuilder& step) {
+  DotF64 p{};
+  p.geometry = geometry_of(step);
+  const DotGeometry& g = p.geometry;
+  p.args.m = g.m;
+  p.args.n = g.n;
+  p.args.k = g.k;
+  p.args.batch = g.batch;
+  p.args.lda = g.lda;
+  p.args.a_batch = g.a_batch;
+  p.args.b_row_stride = g.b_row_stride;
+  p.args.b_col_stride = g.b_col_stride;
+  p.args.b_batch = g.b_batch;
+  p.args.ldc = g.n;
+  p.args.c_batch = g.m * g.n;
+  p.scratch = step.scratch(gemm_f64_scratch_bytes(p.args, step.threads()));
+  step.launch(run_dot_f64, p);
+}
+
+struct DotInt8 {
+  DotGeometry geometry;
+  Int8GemmArgs args;
+  Int8Matrix b;
+  Buffer packed, scratch;
+};
+
+// One product with a matrix that is packed for it.
+void multiply_int8(const DotInt8& p, const std::byte* a, const std::byte* b, std::int32_t* c,
+                   const Run& run) noexcept {
+  Int8Matrix from = p.b;
+  from.data = b;
+  auto* packed = run.at<std::byte>(p.packed);
+  pack_int8_b(p.args.layout, from, packed, run.pool);
+  Int8GemmArgs args = p.args;
+  args.a = a;
+  args.packed = packed;
+  args.c = c;
+  args.scratch = run.at<std::byte>(p.scratch);
+  int8_gemm(args, run.pool);
+}
+
+void run_dot_int8(const DotInt8& p, const Run& run) noexcept {
+  const DotGeometry& g = p.geometry;
+  for_each_problem<std::byte, std::int32_t>(
+      g, run, [&](const std::byte* a, const std::byte* b, std::int32_t* c) noexcept {
+        for (std::size_t i = 0; i < g.batch; ++i) {
+          multiply_int8(p, a + i * g.a_batch, b + i * g.b_batch, c + i * g.m * g.n, run);
+        }
+      });
+}
+
+void plan_dot_int8(StepBuilder& step) {
+  DotInt8 p{};
+  p.geometry = geometry_of(step);
+  const DotGeometry& g = p.geometry;
+  p.b = {nullptr, step.in(1).dtype == DType::i8, g.b_row_stride, g.b_col_stride};
+  p.args.m = g.m;
+  p.args.n = g.n;
+  p.args.k = g.k;
+  p.args.a_signed = step.in(0).dtype == DType::i8;
+  p.args.lda = g.lda;
+  p.args.layout = packed_int8_b(g.k, g.n);
+  p.args.b_signed = p.b.is_signed;
+  p.args.ldc = g.n;
+  p.packed = step.scratch(p.args.layout.bytes());
+  p.scratch = step.scratch(int8_gemm_scratch_bytes(p.args, step.threads()));
+  step.launch(run_dot_int8, p);
 }
 
 Match accepts_linear(const Node& node) { return all_f32(node); }
 
+template <DType dtype>
 Match accepts_dot(const Node& node) {
-  if (node.as<DotGeneral>()->result != DType::f32) return Match::no("gives f32 only");
-  return all_f32(node);
+  for (const Value v : node.inputs()) {
+    if (v.dtype() != dtype)
+      return Match::no(fmt::format("takes {}, not {}", name(dtype), name(v.dtype())));
+  }
+  return {};
+}
+
+Match accepts_dot_int8(const Node& node) {
+  for (const Value v : node.inputs()) {
+    if (v.dtype() != DType::i8 && v.dtype() != DType::u8) {
+      return Match::no(fmt::format("takes i8 and u8, not {}", name(v.dtype())));
+    }
+  }
+  return {};
 }
 
 constexpr std::uint32_t kBoth = 3;
@@ -275,8 +407,18 @@ KernelList matmul_kernels() {
        .packing = pack_linear},
       {.name = "gemm_f32",
        .op = &dot_general_def,
-       .accepts = accepts_dot,
-       .plan = plan_dot,
+       .accepts = accepts_dot<DType::f32>,
+       .plan = plan_dot_f32,
+       .strided_inputs = kBoth},
+      {.name = "gemm_f64",
+       .op = &dot_general_def,
+       .accepts = accepts_dot<DType::f64>,
+       .plan = plan_dot_f64,
+       .strided_inputs = kBoth},
+      {.name = "gemm_int8",
+       .op = &dot_general_def,
+       .accepts = accepts_dot_int8,
+       .plan = plan_dot_int8,
        .strided_inputs = kBoth},
   };
   return kKernels;
