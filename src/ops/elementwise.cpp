@@ -686,7 +686,10 @@ std::span<const OpDef* const> elementwise_ops() {
 }
 
 Value elementwise(const OpDef& def, std::vector<Value> operands) {
-  Graph& graph = operands.at(0).graph();
+  if (operands.empty() || !operands[0]) {
+    throw InvalidArgument(fmt::format("{}: input {} is missing", def.name, def.inputs.label(0)));
+  }
+  Graph& graph = operands[0].graph();
   return graph.add1(make_op(def, NoAttributes{}), std::move(operands));
 }
 

@@ -627,5 +627,11 @@ TEST(Elementwise, RefusesWhatDoesNotFit) {
             "cast (cast): x is string, which does not cast to f32");
 }
 
+// As a model file may ask for; found by fuzzing.
+TEST(Elementwise, NeedsItsFirstOperand) {
+  EXPECT_THROW((void)elementwise(add_def, {}), InvalidArgument);
+  EXPECT_THROW((void)elementwise(add_def, {Value()}), InvalidArgument);
+}
+
 }  // namespace
 }  // namespace rlx
