@@ -251,6 +251,20 @@ DotGeometry geometry_of(StepBuilder& step) {
   return g;
 }
 
+// What the arguments of the floating GEMMs have in common.
+template <class Args>
+void take_geometry(Args& args, const DotGeometry& g) {
+  args.m = g.m;
+  args.n = g.n;
+  args.k = g.k;
+  args.batch = g.batch;
+  args.lda = g.lda;
+  args.a_batch = g.a_batch;
+  args.b_batch = g.b_batch;
+  args.ldc = g.n;
+  args.c_batch = g.m * g.n;
+}
+
 struct DotF32 {
   DotGeometry geometry;
   GemmArgs args;
@@ -272,16 +286,8 @@ void plan_dot_f32(StepBuilder& step) {
   DotF32 p{};
   p.geometry = geometry_of(step);
   const DotGeometry& g = p.geometry;
-  p.args.m = g.m;
-  p.args.n = g.n;
-  p.args.k = g.k;
-  p.args.batch = g.batch;
-  p.args.lda = g.lda;
-  p.args.a_batch = g.a_batch;
+  take_geometry(p.args, g);
   p.args.b = {nullptr, g.b_row_stride, g.b_col_stride};
-  p.args.b_batch = g.b_batch;
-  p.args.ldc = g.n;
-  p.args.c_batch = g.m * g.n;
   p.args.layout = packed_b(g.k, g.n);
   p.scratch = step.scratch(gemm_scratch_bytes(p.args, step.threads()));
   step.launch(run_dot_f32, p);
@@ -309,17 +315,9 @@ void plan_dot_f64(StepBuilder& step) {
   DotF64 p{};
   p.geometry = geometry_of(step);
   const DotGeometry& g = p.geometry;
-  p.args.m = g.m;
-  p.args.n = g.n;
-  p.args.k = g.k;
-  p.args.batch = g.batch;
-  p.args.lda = g.lda;
-  p.args.a_batch = g.a_batch;
+  take_geometry(p.args, g);
   p.args.b_row_stride = g.b_row_stride;
   p.args.b_col_stride = g.b_col_stride;
-  p.args.b_batch = g.b_batch;
-  p.args.ldc = g.n;
-  p.args.c_batch = g.m * g.n;
   p.scratch = step.scratch(gemm_f64_scratch_bytes(p.args, step.threads()));
   step.launch(run_dot_f64, p);
 }
